@@ -27,6 +27,10 @@ pub(crate) struct AcquisitionFlags {
     /// Exit code if another client holds the lock
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = BUSY)]
     busy_exit_code: u8,
+
+    /// What status NAME shows of the holder; empty for nothing [default: host:process id:program]
+    #[arg(long, value_name = "TEXT", env = "LOCKNODE_LABEL")]
+    pub(crate) label: Option<String>,
 }
 
 /// How long to wait for a lock.
@@ -53,6 +57,10 @@ impl AcquisitionFlags {
         waiting: impl Fn(&Error),
     ) -> Result<Guard, Failure> {
         let request = request.ttl(self.ttl);
+        let request = match &self.label {
+            Some(label) => request.label(label),
+            None => request,
+        };
         let busy = Exit::Code(self.busy_exit_code);
         match self.wait() {
             Wait::No => once(request, busy).await,

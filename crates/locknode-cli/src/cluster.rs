@@ -34,7 +34,7 @@ impl ClusterFlags {
         connect(&self.nodes, &self.tls, None)
     }
 
-    /// The same with an observer.
+    /// The same with an observer, for the locks of a program.
     ///
     /// # Errors
     ///
@@ -42,8 +42,10 @@ impl ClusterFlags {
     pub(crate) fn observed_client(
         &self,
         observer: std::sync::Arc<dyn redlock_client::Observer>,
+        program: &str,
     ) -> Result<Redlock, Failure> {
-        build(builder(&self.nodes, &self.tls)?.observer(observer))
+        let builder = builder(&self.nodes, &self.tls)?.observer(observer);
+        build(builder.label_of_program(program))
     }
 
     /// The replies of the nodes that did not confirm a release.

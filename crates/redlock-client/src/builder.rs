@@ -12,6 +12,7 @@ use crate::connector::Connector;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::inbox::Config;
+use crate::label;
 use crate::observer::Observer;
 use crate::redlock::Redlock;
 use crate::socket::Tls;
@@ -38,6 +39,8 @@ pub struct Builder {
     nodes: Vec<String>,
     credentials: Login,
     key_prefix: Vec<u8>,
+    /// `None` for the default.
+    label: Option<String>,
     drift: Drift,
     node_timeout: Option<Duration>,
     connect_timeout: Duration,
@@ -57,6 +60,7 @@ impl Redlock {
             nodes: Vec::new(),
             credentials: Login::default(),
             key_prefix: Vec::new(),
+            label: None,
             drift: Drift::default(),
             node_timeout: None,
             connect_timeout: CONNECT_TIMEOUT,
@@ -97,6 +101,19 @@ impl Builder {
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
+    }
+
+    /// Sets what nodes are told of the holders of this client's locks, for people: `locknode status
+    /// NAME` shows it, and how long the lock has been held. At most 64 bytes of printable ASCII; empty
+    /// for nothing. Default: `host:process id:program`. Only nodes that know labels are told.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// Sets the default label with the name of another program than this one.
+    pub fn label_of_program(self, program: &str) -> Self {
+        self.label(&*label::of_program(program))
     }
 
     /// Sets how much clocks may disagree. Default: 1 % of the TTL plus 2 ms.
@@ -161,7 +178,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for no nodes or too many, a malformed URL, two
-    /// URLs of one node, or a retry policy that never tries.
+    /// URLs of one node, a label that is none, or a retry policy that never tries.
     pub fn build(self) -> Result<Redlock, Error> {
         let addresses = self.addresses()?;
         let Some(quorum) = Quorum::of(addresses.len()) else {
@@ -171,6 +188,10 @@ impl Builder {
             }));
         };
         self.retry.check()?;
+        let label = match self.label {
+            None => Some(label::of_this_process()),
+            Some(label) => label::some(&label).map(label::checked).transpose()?,
+        };
         let tls = self.tls;
         #[cfg(feature = "tls")]
         let tls = match tls {
@@ -195,6 +216,7 @@ impl Builder {
             node_timeout: self.node_timeout,
             retry: self.retry,
             key_prefix: self.key_prefix.into(),
+            label,
             observer: self.observer,
         };
         Ok(Redlock::new(Handle::new(config)))

@@ -202,6 +202,14 @@ impl Driver {
                 let op = self.core.look(now, key, timeout);
                 self.waiters.insert(op, Waiter::Look(answer));
             }
+            Command::Force {
+                key,
+                timeout,
+                answer,
+            } => {
+                let op = self.core.force(now, key, timeout);
+                self.waiters.insert(op, Waiter::Look(answer));
+            }
             Command::Close { answer } => self.begin_closing(Some(answer)),
         }
     }

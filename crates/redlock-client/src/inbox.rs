@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) node_timeout: Option<Duration>,
     pub(crate) retry: RetryPolicy,
     pub(crate) key_prefix: Box<[u8]>,
+    /// What nodes are told of the holders of locks.
+    pub(crate) label: Option<Arc<str>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
@@ -86,6 +88,11 @@ pub(crate) enum Command {
     },
     Look {
         key: Option<Box<[u8]>>,
+        timeout: Duration,
+        answer: oneshot::Sender<Looks>,
+    },
+    Force {
+        key: Box<[u8]>,
         timeout: Duration,
         answer: oneshot::Sender<Looks>,
     },

@@ -337,6 +337,7 @@ mod fence_check;
 mod guard;
 mod handle;
 mod inbox;
+mod label;
 mod limits;
 mod lock_state;
 mod multi;
@@ -362,7 +363,7 @@ pub use crate::error::{Error, NodeFailure};
 pub use crate::fence_check::{FenceCheck, FenceStore, MemoryFences, Rejected};
 pub use crate::guard::Guard;
 pub use crate::multi::{MultiGuard, MultiLockRequest};
-pub use crate::node_view::{HeldKey, NodeStatus, NodeView};
+pub use crate::node_view::{Forced, HeldKey, NodeForced, NodeStatus, NodeView};
 #[cfg(feature = "metrics")]
 pub use crate::observe::MetricsObserver;
 #[cfg(feature = "tracing")]

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redlock_proto::{Cause, LockTerms, Look, ServerInfo, Token};
+use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::handle::Handle;
-use crate::inbox::Command;
+use crate::inbox::{Command, Looks};
 use crate::limits;
 use crate::multi::MultiLockRequest;
-use crate::node_view::{HeldKey, NodeStatus, NodeView};
+use crate::node_view::{Forced, HeldKey, NodeForced, NodeStatus, NodeView};
 use crate::reentrant::Reentrant;
 use crate::released::Released;
 use crate::request::LockRequest;
@@ -105,14 +106,41 @@ impl Redlock {
     /// # Cancel safety
     /// Nothing is left behind.
     pub async fn inspect(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeView>, Error> {
-        let view = |name: &str, look: Look, _| {
-            let held = look.token.map(|token| match Token::new(token) {
-                Ok(token) => Ok(HeldKey::new(token, look.remaining)),
-                Err(error) => Err(Cause::Protocol(error.to_string().into())),
-            });
-            NodeView::new(name, look.cause.map_or(held.transpose(), Err))
-        };
+        let view = |name: &str, look: Look, _| NodeView::new(name, held_key(look));
         self.look(Some(self.whole_key(key)?), view).await
+    }
+
+    /// Releases a key on every node, whoever holds it, and returns who did, in the configured order.
+    ///
+    /// The holder is not told: it loses the lock when it next extends it, and goes on until then. Its
+    /// fencing token is lower than the highest that a majority of the nodes returns, so a resource
+    /// that is told that one turns the holder away.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a bad key,
+    /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the client is closed.
+    ///
+    /// # Cancel safety
+    /// Nodes that were asked release the key.
+    pub async fn force_release(&self, key: impl AsRef<[u8]>) -> Result<Vec<NodeForced>, Error> {
+        let (key, timeout) = (self.whole_key(key)?, self.look_timeout());
+        let command = |answer| Command::Force {
+            key,
+            timeout,
+            answer,
+        };
+        let forced = |name: &str, look: Look, _| {
+            let (was_held, fencing) = (look.was_freed, look.counter);
+            NodeForced {
+                address: name.to_owned(),
+                answer: held_key(look).map(|holder| Forced {
+                    was_held,
+                    holder,
+                    fencing,
+                }),
+            }
+        };
+        self.looks(command, forced).await
     }
 
     /// Connects to the nodes and returns what they are, in the configured order.
@@ -167,6 +195,15 @@ impl Redlock {
             timeout,
             answer,
         };
+        self.looks(command, view).await
+    }
+
+    /// Asks every node, and passes what each replied to `view`.
+    async fn looks<V>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Looks>) -> Command,
+        view: impl Fn(&str, Look, Option<Arc<ServerInfo>>) -> V,
+    ) -> Result<Vec<V>, Error> {
         let looks = self.handle.ask(command).await?;
         let names = &self.handle.config.names;
         let replies = looks.into_iter().zip(names);
@@ -184,5 +221,21 @@ impl Redlock {
     /// How long a node has to reply to a request other than an attempt at a lock.
     fn look_timeout(&self) -> Duration {
         self.handle.config.connect_timeout
+    }
+}
+
+/// What a node said of a key, or why it did not.
+fn held_key(look: Look) -> Result<Option<HeldKey>, Cause> {
+    match (look.cause, look.token) {
+        (Some(cause), _) => Err(cause),
+        (None, None) => Ok(None),
+        (None, Some(token)) => match Token::new(token) {
+            Ok(token) => Ok(Some(HeldKey {
+                label: look.label,
+                held_for: look.held_for,
+                ..HeldKey::new(token, look.remaining)
+            })),
+            Err(error) => Err(Cause::Protocol(error.to_string().into())),
+        },
     }
 }

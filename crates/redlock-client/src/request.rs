@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::guard::Guard;
 use crate::handle::Handle;
 use crate::inbox::Command;
+use crate::label;
 use crate::limits;
 use crate::lock_state::LockState;
 
@@ -50,6 +51,7 @@ impl LockRequest {
             retry: handle.config.retry,
             renew: None,
             hold_at_least: Duration::ZERO,
+            label: handle.config.label.clone(),
         };
         Self {
             node_timeout: handle.config.node_timeout,
@@ -87,6 +89,13 @@ impl LockRequest {
     /// clock is behind does not repeat a short job.
     pub fn hold_at_least(mut self, time: Duration) -> Self {
         self.terms.hold_at_least = time;
+        self
+    }
+
+    /// Sets what nodes are told of the holder, as [`Builder::label`](crate::Builder::label) does.
+    /// Default: the client's.
+    pub fn label(mut self, label: impl AsRef<str>) -> Self {
+        self.terms.label = label::some(label.as_ref());
         self
     }
 
@@ -229,7 +238,10 @@ impl LockRequest {
             key: limits::key(std::mem::take(&mut terms.key))?,
             ttl,
             timeout: limits::node_timeout(self.node_timeout, ttl),
-            ..**terms
+            retry: terms.retry,
+            renew: terms.renew,
+            hold_at_least: terms.hold_at_least,
+            label: terms.label.take().map(label::checked).transpose()?,
         })
     }
 }
@@ -265,6 +277,12 @@ macro_rules! options {
         /// As [`LockRequest::hold_at_least`](crate::LockRequest::hold_at_least), for each lock.
         pub fn hold_at_least(mut self, time: Duration) -> Self {
             self.$each = self.$each.hold_at_least(time);
+            self
+        }
+
+        /// As [`LockRequest::label`](crate::LockRequest::label), for each lock.
+        pub fn label(mut self, label: impl AsRef<str>) -> Self {
+            self.$each = self.$each.label(label);
             self
         }
 

@@ -1,6 +1,7 @@
 //! `locknode lock`, `extend` and `release`: one process for each step, for scripts that do not fit into
 //! one command of `locknode run`.
 
+mod force;
 mod token_source;
 
 use std::ffi::OsString;
@@ -75,12 +76,20 @@ pub(crate) struct ExtendFlags {
 
 /// Release a lock
 ///
-/// The nodes delete the lock only if it has that token, so nobody releases another client's lock.
+/// The nodes delete the lock only if it has that token, so nobody releases another client's lock. With
+/// --force they delete it whoever holds it, and say who did: for a holder that hangs and renews.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = RELEASE_EXAMPLES)]
 pub(crate) struct ReleaseFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
+
+    /// Release the lock whoever holds it, and print who did
+    ///
+    /// The holder may go on until it next renews the lock. A resource that checks fencing tokens turns
+    /// it away once it has seen the fencing token that is printed.
+    #[arg(long, verbatim_doc_comment)]
+    force: bool,
 
     /// Name of the lock
     name: OsString,
@@ -131,10 +140,16 @@ pub(crate) fn extend(flags: &ExtendFlags) -> Result<Exit, Failure> {
 ///
 /// If the lock is not held with that token, or no majority of the nodes replies.
 pub(crate) fn release(flags: &ReleaseFlags) -> Result<Exit, Failure> {
-    let token = flags.token.read()?;
+    let token = match flags.force {
+        true => None,
+        false => Some(flags.token.read()?),
+    };
     let client = flags.cluster.client()?;
     to_the_end(async {
-        let result = release_by_token(flags, &client, &token).await;
+        let result = match &token {
+            Some(token) => release_by_token(flags, &client, token).await,
+            None => force::release(&client, &flags.name).await,
+        };
         client.close().await;
         result
     })
@@ -281,6 +296,7 @@ const RELEASE_EXAMPLES: &str = "\
 Examples:
   printf %s \"$token\" | locknode release deploy -
   locknode release deploy --token-file /run/deploy.token
+  locknode release --force deploy
 
 Exit codes: 0 a majority of the nodes is free of it; 1 the lock is not held with that token; 69 too
 few nodes took part, and the lock expires by its TTL; 64 wrong usage; 70 internal error.";

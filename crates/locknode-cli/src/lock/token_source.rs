@@ -19,11 +19,12 @@ pub(super) struct TokenFlags {
     ///
     /// Other users of this machine can read your command lines, and release the lock with the token:
     /// prefer - or --token-file.
-    #[arg(required_unless_present = "token_file", verbatim_doc_comment)]
+    #[arg(required_unless_present_any = ["token_file", "force"], conflicts_with = "force")]
+    #[arg(verbatim_doc_comment)]
     token: Option<OsString>,
 
     /// Read the token from this file
-    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token", "force"])]
     token_file: Option<PathBuf>,
 }
 

@@ -25,6 +25,7 @@ pub(crate) mod witness;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,6 +131,13 @@ pub(crate) struct RunFlags {
     command: Vec<OsString>,
 }
 
+/// The command's name, by which people know the holder of the lock. Arguments may be secrets.
+fn program(flags: &RunFlags) -> String {
+    let command = flags.command.first().map(Path::new);
+    let name = command.and_then(Path::file_name).unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 /// Acquires the lock, runs the command, releases the lock.
 ///
 /// # Errors
@@ -139,7 +147,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<Exit, Failure> {
     let plan = Plan::new(flags)?;
     let client = flags
         .cluster
-        .observed_client(Arc::new(plan.renewals.clone()))?;
+        .observed_client(Arc::new(plan.renewals.clone()), &program(flags))?;
     let client_thread = ClientThread::start()?;
     let runtime = serving::runtime()?;
     let result = runtime.block_on(async {

@@ -49,15 +49,22 @@ impl KeyReport {
     pub(super) fn table(&self) -> String {
         let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
         rows.extend(self.nodes.iter().map(|node| cells(node).to_vec()));
+        if self.held().all(|held| held.label.is_none()) {
+            rows.iter_mut()
+                .for_each(|row| row.truncate(HEADER.len() - 1));
+        }
         let mut text = table(&rows, 1..2);
         let (name, majority) = (&self.name, self.majority());
         let _ = match self.verdict() {
             Verdict::Held { token, remaining } => {
                 let votes = self.votes(token.as_bytes());
                 let left = left(remaining);
+                let holder = self
+                    .holder(token.as_bytes())
+                    .map_or_else(String::new, |holder| format!(" ({holder})"));
                 writeln!(
                     text,
-                    "\n{name} is held by {token} on {votes} of {} nodes, a majority is {majority}: {left} left",
+                    "\n{name} is held by {token}{holder} on {votes} of {} nodes, a majority is {majority}: {left} left",
                     self.nodes.len()
                 )
             }
@@ -126,6 +133,13 @@ impl KeyReport {
             .count()
     }
 
+    /// What is known of the holder of a token: the node that has known it longest.
+    fn holder(&self, token: &[u8]) -> Option<String> {
+        let held = self.held().filter(|held| held.token.as_ref() == token);
+        let longest = held.max_by_key(|held| (held.label.is_some(), held.held_for));
+        longest.and_then(holder)
+    }
+
     /// How long a majority keeps that token without further requests.
     fn remaining(&self, token: &[u8]) -> Option<Duration> {
         let held = self.held().filter(|held| held.token.as_ref() == token);
@@ -148,16 +162,26 @@ impl KeyReport {
     }
 }
 
-fn cells(node: &NodeView) -> [String; 3] {
+/// What the holder said of itself, and since when it has held the key.
+pub(crate) fn holder(held: &HeldKey) -> Option<String> {
+    let label = printable(held.label.as_ref()?.as_bytes());
+    Some(match held.held_for {
+        Some(time) => format!("{label}, for {:.3} s", time.as_secs_f64()),
+        None => format!("{label}, since before the restart"),
+    })
+}
+
+fn cells(node: &NodeView) -> [String; 4] {
     let address = node.address.clone();
     match &node.answer {
         Ok(Some(held)) => [
             address,
             left(held.remaining),
             printable(held.token.as_ref()),
+            holder(held).unwrap_or_default(),
         ],
-        Ok(None) => [address, "-".to_owned(), "free".to_owned()],
-        Err(cause) => [address, "?".to_owned(), cause.to_string()],
+        Ok(None) => [address, "-".to_owned(), "free".to_owned(), String::new()],
+        Err(cause) => [address, "?".to_owned(), cause.to_string(), String::new()],
     }
 }
 
@@ -166,10 +190,18 @@ fn object(node: &NodeView) -> Object {
     match &node.answer {
         Ok(Some(held)) => {
             let object = object.text("state", "held");
-            with_remaining(
+            let object = with_remaining(
                 object.text("token", &printable(held.token.as_ref())),
                 held.remaining,
-            )
+            );
+            let object = match &held.label {
+                None => object,
+                Some(label) => object.text("label", &printable(label.as_bytes())),
+            };
+            match held.held_for {
+                None => object,
+                Some(time) => object.number("held_ms", time.as_millis()),
+            }
         }
         Ok(None) => object.text("state", "free"),
         Err(cause) => object
@@ -193,7 +225,7 @@ fn left(remaining: Option<Duration>) -> String {
     }
 }
 
-const HEADER: [&str; 3] = ["address", "left", "token"];
+const HEADER: [&str; 4] = ["address", "left", "token", "holder"];
 
 #[cfg(test)]
 mod tests {
@@ -264,6 +296,24 @@ mod tests {
              invoice:7 is held by token on 2 of 3 nodes, a majority is 2: 9.000 s left\n"
         );
         assert_eq!(report.exit(), Exit::Success);
+    }
+
+    #[test]
+    fn a_holder_that_said_who_it_is_is_shown_and_can_harm_no_terminal() {
+        let mut report = report(&[Ok(Some(("token", 9_000))), Ok(None)]);
+        let Ok(Some(held)) = &mut report.nodes[0].answer else {
+            panic!("it is held");
+        };
+        held.label = Some("host:7:job\u{1b}[31m\nfree".to_owned());
+        held.held_for = Some(Duration::from_millis(1_500));
+        let table = report.table();
+        assert!(
+            table.contains("token  host:7:job?[31m?free, for 1.500 s\n"),
+            "{table}"
+        );
+        let json = report.json();
+        let shown = "\"label\":\"host:7:job?[31m?free\",\"held_ms\":1500";
+        assert!(json.contains(shown), "{json}");
     }
 
     #[test]

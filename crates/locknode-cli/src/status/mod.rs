@@ -2,7 +2,7 @@
 //! the same time.
 
 #[cfg(feature = "lock")]
-mod key;
+pub(crate) mod key;
 mod report;
 mod restart;
 

@@ -26,6 +26,7 @@
 //! * `run_output`: standard error that nobody reads.
 //! * `terminal`: a pseudo-terminal.
 //! * `tls`: nodes and commands that speak TLS.
+//! * `force`: who holds a lock, and a release whoever holds it.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not, and comparisons of servers.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
@@ -51,6 +52,8 @@ mod directory;
 mod doctor;
 #[cfg(feature = "default")]
 mod documents;
+#[cfg(feature = "default")]
+mod force;
 #[cfg(all(feature = "default", target_os = "linux"))]
 mod hand_over;
 #[cfg(feature = "lab")]

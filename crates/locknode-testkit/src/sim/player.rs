@@ -430,6 +430,8 @@ fn terms(act: &LockAction) -> LockTerms {
         },
         renew: renewal(act),
         hold_at_least: act.at_least.unwrap_or_default(),
+        // Locks with and without labels meet in most worlds.
+        label: act.within.map(|_| "sim".into()),
     }
 }
 

@@ -16,14 +16,17 @@ pub enum Dialect {
     DelEx,
     /// `DELIFEQ key token` and `SET ... IFEQ`: Valkey 9.0 and later.
     DelIfEq,
-    /// `LOCK.ACQUIRE` and its family, which return the counts for fencing tokens: locknode.
+    /// `LOCK.ACQUIRE` and its family, which return the counts for fencing tokens, without labels and
+    /// `LOCK.FORCE`: locknode 0.1.
+    EarlyLock,
+    /// The whole family: locknode.
     Lock,
 }
 
 impl Dialect {
     /// Whether a node with this dialect counts its grants.
     pub fn has_fences(self) -> bool {
-        self == Self::Lock
+        matches!(self, Self::EarlyLock | Self::Lock)
     }
 }
 
@@ -37,7 +40,7 @@ pub(crate) enum ScriptForm {
 }
 
 /// Sets the key if it does not exist: `SET key token NX PX ttl` or `LOCK.ACQUIRE key token ttl`, where a
-/// floor makes the node count from there.
+/// floor makes the node count from there, and a label says who asks.
 pub(crate) fn acquire(
     out: &mut Vec<u8>,
     dialect: Dialect,
@@ -45,16 +48,38 @@ pub(crate) fn acquire(
     token: &[u8],
     ttl: Duration,
     floor: Option<FencingToken>,
+    label: Option<&str>,
 ) {
     let (mut digits, mut floor_digits) = (Buffer::new(), Buffer::new());
     let ttl = digits.format(millis(ttl)).as_bytes();
-    match (dialect, floor) {
-        (Dialect::Lock, None) => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
-        (Dialect::Lock, Some(floor)) => {
-            let floor = floor_digits.format(floor.get()).as_bytes();
+    if !dialect.has_fences() {
+        return encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]);
+    }
+    let floor = floor.map(|floor| floor_digits.format(floor.get()).as_bytes());
+    let label = label
+        .filter(|_| dialect == Dialect::Lock)
+        .map(str::as_bytes);
+    match (floor, label) {
+        (None, None) => encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl]),
+        (Some(floor), None) => {
             encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl, b"FLOOR", floor]);
         }
-        _ => encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]),
+        (None, Some(label)) => {
+            encode_command(out, &[b"LOCK.ACQUIRE", key, token, ttl, b"LABEL", label]);
+        }
+        (Some(floor), Some(label)) => encode_command(
+            out,
+            &[
+                b"LOCK.ACQUIRE",
+                key,
+                token,
+                ttl,
+                b"FLOOR",
+                floor,
+                b"LABEL",
+                label,
+            ],
+        ),
     }
 }
 
@@ -83,7 +108,9 @@ pub(crate) fn release(
     match (dialect, form) {
         (Dialect::DelEx, _) => encode_command(out, &[b"DELEX", key, b"IFEQ", token]),
         (Dialect::DelIfEq, _) => encode_command(out, &[b"DELIFEQ", key, token]),
-        (Dialect::Lock, _) => encode_command(out, &[b"LOCK.RELEASE", key, token]),
+        (Dialect::EarlyLock | Dialect::Lock, _) => {
+            encode_command(out, &[b"LOCK.RELEASE", key, token]);
+        }
         (Dialect::Script, ScriptForm::Sha) => {
             encode_command(out, &[b"EVALSHA", RELEASE_SHA, b"1", key, token]);
         }
@@ -108,13 +135,34 @@ pub(crate) fn extend(
         (Dialect::DelEx | Dialect::DelIfEq, _) => {
             encode_command(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]);
         }
-        (Dialect::Lock, _) => encode_command(out, &[b"LOCK.EXTEND", key, token, ttl]),
+        (Dialect::EarlyLock | Dialect::Lock, _) => {
+            encode_command(out, &[b"LOCK.EXTEND", key, token, ttl]);
+        }
         (Dialect::Script, ScriptForm::Sha) => {
             encode_command(out, &[b"EVALSHA", EXTEND_SHA, b"1", key, token, ttl]);
         }
         (Dialect::Script, ScriptForm::Text) => {
             encode_command(out, &[b"EVAL", EXTEND.as_bytes(), b"1", key, token, ttl]);
         }
+    }
+}
+
+/// Who holds the key: the token, and where nodes know more, all of it.
+pub(crate) fn describe(out: &mut Vec<u8>, dialect: Dialect, key: &[u8]) {
+    let name: &[u8] = match dialect {
+        Dialect::Lock => b"LOCK.GET",
+        _ => b"GET",
+    };
+    encode_command(out, &[name, key]);
+}
+
+/// Deletes the key, whoever has it, and returns who had it.
+pub(crate) fn force(out: &mut Vec<u8>, dialect: Dialect, key: &[u8]) {
+    match dialect {
+        Dialect::Lock => encode_command(out, &[b"LOCK.FORCE", key]),
+        // Redis before 6.2 has no GETDEL.
+        Dialect::Script => encode_command(out, &[b"EVAL", FORCE.as_bytes(), b"1", key]),
+        _ => encode_command(out, &[b"GETDEL", key]),
     }
 }
 
@@ -131,6 +179,9 @@ const RELEASE_SHA: &[u8; 40] = b"b70c2384248f88e6b75b9f89241a180f856ad852";
 const EXTEND: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"pexpire\",KEYS[1],ARGV[2]) else return 0 end";
 const EXTEND_SHA: &[u8; 40] = b"36e94d1c6e02fcefaa7ee5d79eee614dbac55f10";
 
+const FORCE: &str =
+    "local token = redis.call(\"get\",KEYS[1]) redis.call(\"del\",KEYS[1]) return token";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +197,7 @@ mod tests {
         let ttl = Duration::from_millis(1500);
         let floor = FencingToken::new(41);
         for dialect in [Dialect::Script, Dialect::DelEx, Dialect::DelIfEq] {
-            let acquire = text(|out| acquire(out, dialect, b"k", b"t", ttl, floor));
+            let acquire = text(|out| acquire(out, dialect, b"k", b"t", ttl, floor, Some("me")));
             assert_eq!(acquire, "*6 $3 SET $1 k $1 t $2 NX $2 PX $4 1500 ");
         }
         let rows = [
@@ -178,12 +229,40 @@ mod tests {
         let form = ScriptForm::Sha;
         let rows = [
             (
-                text(|out| acquire(out, dialect, b"k", b"t", ttl, None)),
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, None, None)),
                 "*4 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 ",
             ),
             (
-                text(|out| acquire(out, dialect, b"k", b"t", ttl, n(41))),
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, n(41), None)),
                 "*6 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 $5 FLOOR $2 41 ",
+            ),
+            (
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, None, Some("me"))),
+                "*6 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 $5 LABEL $2 me ",
+            ),
+            (
+                text(|out| acquire(out, dialect, b"k", b"t", ttl, n(41), Some("me"))),
+                "*8 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 $5 FLOOR $2 41 $5 LABEL $2 me ",
+            ),
+            (
+                text(|out| acquire(out, Dialect::EarlyLock, b"k", b"t", ttl, None, Some("me"))),
+                "*4 $12 LOCK.ACQUIRE $1 k $1 t $4 1500 ",
+            ),
+            (
+                text(|out| describe(out, dialect, b"k")),
+                "*2 $8 LOCK.GET $1 k ",
+            ),
+            (
+                text(|out| describe(out, Dialect::EarlyLock, b"k")),
+                "*2 $3 GET $1 k ",
+            ),
+            (
+                text(|out| force(out, dialect, b"k")),
+                "*2 $10 LOCK.FORCE $1 k ",
+            ),
+            (
+                text(|out| force(out, Dialect::DelIfEq, b"k")),
+                "*2 $6 GETDEL $1 k ",
             ),
             (
                 text(|out| extend(out, dialect, form, b"k", b"t", ttl)),

@@ -91,8 +91,7 @@ impl GreetingStep {
         }
         let name: [&[u8]; 4] = [b"CLIENT", b"SETINFO", b"LIB-NAME", b"redlock-client"];
         ask(Self::LibName, &name);
-        let commands: [&[u8]; 5] = [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"];
-        ask(Self::Commands, &commands);
+        ask(Self::Commands, &COMMANDS);
         ask(Self::Info, &[b"INFO", b"server"]);
         steps
     }
@@ -152,19 +151,30 @@ fn dialect_of(heard: &Heard) -> Dialect {
         return Dialect::Script;
     };
     let has = |i: usize| matches!(entries.get(i), Some(Reply::Array(entry)) if !entry.is_empty());
-    match (has(2), has(0), has(1)) {
-        (true, ..) => Dialect::Lock,
-        (_, true, _) => Dialect::DelEx,
-        (_, _, true) => Dialect::DelIfEq,
+    match [has(3), has(2), has(0), has(1)] {
+        [true, true, ..] => Dialect::Lock,
+        [_, true, ..] => Dialect::EarlyLock,
+        [_, _, true, _] => Dialect::DelEx,
+        [.., true] => Dialect::DelIfEq,
         _ => Dialect::Script,
     }
 }
+
+/// The question which commands a node has that tell its dialect.
+const COMMANDS: [&[u8]; 6] = [
+    b"COMMAND",
+    b"INFO",
+    b"DELEX",
+    b"DELIFEQ",
+    b"LOCK.ACQUIRE",
+    b"LOCK.FORCE",
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn commands(delex: bool, delifeq: bool, lock: bool) -> Heard {
+    fn commands(delex: bool, delifeq: bool, lock: bool, force: bool) -> Heard {
         let entry = |has| {
             if has {
                 Reply::Array(vec![Reply::Bulk(b"x".to_vec())])
@@ -176,6 +186,7 @@ mod tests {
             entry(delex),
             entry(delifeq),
             entry(lock),
+            entry(force),
         ]))
     }
 
@@ -183,12 +194,13 @@ mod tests {
     fn the_dialect_is_what_the_node_has() {
         let error = Heard::Other(Reply::Error(b"NOPERM".to_vec()));
         let rows = [
-            (commands(true, true, true), Dialect::Lock),
-            (commands(false, false, true), Dialect::Lock),
-            (commands(true, true, false), Dialect::DelEx),
-            (commands(true, false, false), Dialect::DelEx),
-            (commands(false, true, false), Dialect::DelIfEq),
-            (commands(false, false, false), Dialect::Script),
+            (commands(true, true, true, true), Dialect::Lock),
+            (commands(false, false, true, true), Dialect::Lock),
+            (commands(true, true, true, false), Dialect::EarlyLock),
+            (commands(true, true, false, false), Dialect::DelEx),
+            (commands(true, false, false, true), Dialect::DelEx),
+            (commands(false, true, false, false), Dialect::DelIfEq),
+            (commands(false, false, false, false), Dialect::Script),
             (error, Dialect::Script),
             (Heard::Null, Dialect::Script),
         ];

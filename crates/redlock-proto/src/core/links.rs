@@ -169,11 +169,13 @@ impl<E: Entropy> Core<E> {
                 Ask::Fence => operation.fence_answered(vote, heard),
                 Ask::Extend { .. } => operation.extend_answered(vote, heard),
                 Ask::Release | Ask::Shrink { .. } => operation.release_answered(vote, heard),
-                Ask::Remaining | Ask::Holder | Ask::Ping => match operation.state {
-                    State::Waiting(_) => operation.remaining_answered(now, vote, heard),
-                    State::Confirming(_) => operation.holder_answered(vote, heard),
-                    _ => operation.look_answered(node, question.ask, heard),
-                },
+                Ask::Remaining | Ask::Holder | Ask::Describe | Ask::Force | Ask::Ping => {
+                    match operation.state {
+                        State::Waiting(_) => operation.remaining_answered(now, vote, heard),
+                        State::Confirming(_) => operation.holder_answered(vote, heard),
+                        _ => operation.look_answered(node, question.ask, heard),
+                    }
+                }
                 Ask::Heal { .. } => false,
             } || matches!(operation.state, State::Leaving { .. });
             // Several answers in one batch are judged together, once.

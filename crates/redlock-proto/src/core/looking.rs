@@ -1,4 +1,4 @@
-//! A look at a key, or at the nodes.
+//! A look at a key, or at the nodes; and a release of a key whoever holds it, which asks them alike.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,10 @@ use locknode_resp::Reply;
 
 use crate::cause::Cause;
 use crate::core::answers::Heard;
-use crate::core::question::Ask;
+use crate::core::question::{Ask, fencing_token};
 use crate::core::{Core, LockTerms, Notice, OpId, Operation, State};
 use crate::entropy::Entropy;
+use crate::fencing_token::FencingToken;
 use crate::quorum::{NodeId, NodeSet};
 use crate::time::Time;
 use crate::token::{TOKEN_RANDOM_BYTES, Token};
@@ -29,6 +30,14 @@ pub struct Look {
     pub token: Option<Vec<u8>>,
     /// How long it lives; `None` without end.
     pub remaining: Option<Duration>,
+    /// What its holder said of itself.
+    pub label: Option<String>,
+    /// For how long a lock with a label has been held; `None` since before the node started.
+    pub held_for: Option<Duration>,
+    /// Whether the key was released by force.
+    pub was_freed: bool,
+    /// The key's counter after that.
+    pub counter: Option<FencingToken>,
     /// Why the node did not say.
     pub cause: Option<Cause>,
     /// How many questions it has not answered.
@@ -61,14 +70,42 @@ impl Looking {
     }
 }
 
+impl Look {
+    /// Takes `token, left, grant ...`, and what `LOCK.GET` and `LOCK.FORCE` tell of a label behind it.
+    fn describe(&mut self, entries: &[Reply]) {
+        if let [Reply::Bulk(token), ..] = entries {
+            self.token = Some(token.clone());
+        }
+        if let [_, .., Reply::Bulk(label), Reply::Integer(held_ms)] = entries {
+            self.label = Some(String::from_utf8_lossy(label).into_owned());
+            self.held_for = u64::try_from(*held_ms).ok().map(Duration::from_millis);
+        }
+    }
+}
+
 impl<E: Entropy> Core<E> {
     /// Begins to ask every node what it holds under a key; without a key, whether it is there. Ends in
     /// [`Notice::Looked`].
     pub fn look(&mut self, now: Time, key: Option<Box<[u8]>>, timeout: Duration) -> OpId {
         let asks: &[Ask] = match key {
-            Some(_) => &[Ask::Holder, Ask::Remaining],
+            Some(_) => &[Ask::Describe, Ask::Remaining],
             None => &[Ask::Ping],
         };
+        self.ask_for_looks(now, key, asks, timeout)
+    }
+
+    /// Begins to release a key on every node, whoever holds it. Ends in [`Notice::Looked`].
+    pub fn force(&mut self, now: Time, key: Box<[u8]>, timeout: Duration) -> OpId {
+        self.ask_for_looks(now, Some(key), &[Ask::Force], timeout)
+    }
+
+    fn ask_for_looks(
+        &mut self,
+        now: Time,
+        key: Option<Box<[u8]>>,
+        asks: &[Ask],
+        timeout: Duration,
+    ) -> OpId {
         let missing = u8::try_from(asks.len()).unwrap_or(u8::MAX);
         let look = Look {
             missing,
@@ -120,7 +157,20 @@ impl Operation {
             (_, Heard::Other(Reply::Error(_))) => {
                 look.cause.get_or_insert_with(|| heard.cause(ask.name()));
             }
-            (Ask::Holder, Heard::Other(Reply::Bulk(token))) => look.token = Some(token.clone()),
+            (Ask::Describe, Heard::Other(Reply::Bulk(token))) => look.token = Some(token.clone()),
+            (Ask::Describe, Heard::Other(Reply::Array(entries))) => look.describe(entries),
+            (Ask::Force, Heard::Other(Reply::Bulk(token))) => {
+                look.was_freed = true;
+                look.token = Some(token.clone());
+            }
+            (Ask::Force, Heard::Other(Reply::Array(entries))) => {
+                if let [Reply::Integer(freed), Reply::Integer(counter), entries @ ..] = &entries[..]
+                {
+                    look.was_freed = *freed == 1;
+                    look.counter = fencing_token(*counter);
+                    look.describe(entries);
+                }
+            }
             (Ask::Remaining, Heard::Integer(ms)) => {
                 look.remaining = u64::try_from(*ms).ok().map(Duration::from_millis);
             }

@@ -40,6 +40,8 @@ pub struct LockTerms {
     pub renew: Option<RenewPolicy>,
     /// How long the key stays even if it is released sooner.
     pub hold_at_least: Duration,
+    /// What nodes are told of the holder, for people; at most 64 bytes of printable ASCII.
+    pub label: Option<Arc<str>>,
 }
 
 impl LockTerms {
@@ -52,6 +54,7 @@ impl LockTerms {
             retry: RetryPolicy::tries(1),
             renew: None,
             hold_at_least: Duration::ZERO,
+            label: None,
         }
     }
 }
@@ -228,7 +231,7 @@ impl Operation {
             (State::Acquiring(_) | State::Held(_) | State::Leaving { .. }, Ask::Acquire)
             | (State::Leaving { .. } | State::Adopting(_), Ask::Extend { .. })
             | (State::Confirming(_), Ask::Holder)
-            | (State::Looking(_), Ask::Holder | Ask::Remaining | Ask::Ping)
+            | (State::Looking(_), Ask::Describe | Ask::Remaining | Ask::Force | Ask::Ping)
             | (State::Releasing(_), Ask::Release | Ask::Shrink { .. }) => true,
             // Decided or not: it is the last one that the holder asked for.
             (State::Held(held), Ask::Extend { .. }) => {
@@ -242,17 +245,30 @@ impl Operation {
     /// Appends a question in the node's dialect.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, ask: Ask, dialect: Dialect, form: ScriptForm) {
         let (key, token) = (&self.terms.key[..], self.token.as_ref());
+        let label = self.terms.label.as_deref();
         match ask {
             Ask::Acquire => {
-                dialect::acquire(out, dialect, key, token, self.terms.ttl, self.floor());
+                dialect::acquire(
+                    out,
+                    dialect,
+                    key,
+                    token,
+                    self.terms.ttl,
+                    self.floor(),
+                    label,
+                );
             }
-            Ask::Heal { ttl } => dialect::acquire(out, dialect, key, token, ttl, self.floor()),
+            Ask::Heal { ttl } => {
+                dialect::acquire(out, dialect, key, token, ttl, self.floor(), label);
+            }
             Ask::Extend { ttl } | Ask::Shrink { ttl } => {
                 dialect::extend(out, dialect, form, key, token, ttl);
             }
             Ask::Release => dialect::release(out, dialect, form, key, token),
             Ask::Remaining => encode_command(out, &[b"PTTL", key]),
             Ask::Holder => encode_command(out, &[b"GET", key]),
+            Ask::Describe => dialect::describe(out, dialect, key),
+            Ask::Force => dialect::force(out, dialect, key),
             Ask::Ping => encode_command(out, &[b"PING"]),
             // Each node is asked in words of its own: see `ask_lagging`.
             Ask::Fence => {}

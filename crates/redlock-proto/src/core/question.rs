@@ -32,6 +32,10 @@ pub(crate) enum Ask {
     Remaining,
     /// Which token the key has.
     Holder,
+    /// Who has the key, for a person.
+    Describe,
+    /// Delete the key, whoever has it.
+    Force,
     /// Whether the node is there.
     Ping,
 }
@@ -55,6 +59,8 @@ impl Ask {
             Self::Release => "a release",
             Self::Remaining => "PTTL",
             Self::Holder => "GET",
+            Self::Describe => "GET",
+            Self::Force => "a release by force",
             Self::Ping => "PING",
         }
     }
@@ -70,21 +76,30 @@ impl Ask {
     /// Whether the reply cannot be an answer to the question.
     pub(crate) fn cannot_be_answered_by(self, heard: &Heard, dialect: Dialect) -> bool {
         let is_possible = match (self, dialect) {
-            (Self::Acquire | Self::Heal { .. }, Dialect::Lock) => match heard {
-                Heard::Integers([1, counter, _]) => fencing_token(*counter).is_some(),
-                Heard::Integers([0, counter, _]) => {
-                    *counter == 0 || fencing_token(*counter).is_some()
+            (Self::Acquire | Self::Heal { .. }, Dialect::EarlyLock | Dialect::Lock) => {
+                match heard {
+                    Heard::Integers([1, counter, _]) => fencing_token(*counter).is_some(),
+                    Heard::Integers([0, counter, _]) => {
+                        *counter == 0 || fencing_token(*counter).is_some()
+                    }
+                    _ => false,
                 }
-                _ => false,
-            },
+            }
             (Self::Acquire | Self::Heal { .. }, _) => matches!(heard, Heard::Ok | Heard::Null),
-            (Self::Extend { .. } | Self::Shrink { .. }, Dialect::Script | Dialect::Lock)
+            (
+                Self::Extend { .. } | Self::Shrink { .. },
+                Dialect::Script | Dialect::EarlyLock | Dialect::Lock,
+            )
             | (Self::Release | Self::Fence, _) => matches!(heard, Heard::Integer(0 | 1)),
             (Self::Extend { .. } | Self::Shrink { .. }, _) => {
                 matches!(heard, Heard::Ok | Heard::Null)
             }
             (Self::Remaining, _) => matches!(heard, Heard::Integer(_)),
-            (Self::Holder, _) => {
+            (Self::Describe, Dialect::Lock) => {
+                matches!(heard, Heard::Null | Heard::Other(Reply::Array(_)))
+            }
+            (Self::Force, Dialect::Lock) => matches!(heard, Heard::Other(Reply::Array(_))),
+            (Self::Holder | Self::Describe | Self::Force, _) => {
                 matches!(heard, Heard::Null | Heard::Other(Reply::Bulk(_)))
             }
             (Self::Ping, _) => matches!(heard, Heard::Other(Reply::Simple(_) | Reply::Bulk(_))),

@@ -155,10 +155,16 @@ impl Server {
         match args {
             [b"AUTH" | b"SELECT", ..] | [b"CLIENT", b"SETINFO", ..] => reply.ok(),
             [b"PING"] => reply.simple("PONG"),
-            [b"COMMAND", b"INFO", b"DELEX", b"DELIFEQ", b"LOCK.ACQUIRE"] => {
-                reply.array(3);
-                for has in [Dialect::DelEx, Dialect::DelIfEq, Dialect::Lock] {
-                    match self.dialect == has {
+            [b"COMMAND", b"INFO", names @ ..] => {
+                reply.array(names.len());
+                for name in names {
+                    let has: &[Dialect] = match *name {
+                        b"DELEX" => &[Dialect::DelEx],
+                        b"DELIFEQ" => &[Dialect::DelIfEq],
+                        b"LOCK.ACQUIRE" => &[Dialect::EarlyLock, Dialect::Lock],
+                        _ => &[Dialect::Lock],
+                    };
+                    match has.contains(&self.dialect) {
                         true => {
                             reply.array(1);
                             reply.bulk(b"x");

@@ -224,6 +224,7 @@ pub(super) fn terms(ttl: Duration) -> LockTerms {
         retry: RetryPolicy::tries(1),
         renew: None,
         hold_at_least: Duration::ZERO,
+        label: None,
     }
 }
 
