@@ -350,6 +350,7 @@ mod reentrant;
 mod released;
 mod request;
 mod scope;
+mod shards;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
@@ -374,6 +375,7 @@ pub use crate::reentrant::{Reentrant, ReentrantGuard};
 pub use crate::released::{ReleaseAnswer, Released};
 pub use crate::request::LockRequest;
 pub use crate::scope::Scope;
+pub use crate::shards::{Shards, ShardsGuard, ShardsRequest};
 #[cfg(feature = "tls")]
 pub use crate::tls::{Tls, TlsError};
 pub use redlock_proto::{

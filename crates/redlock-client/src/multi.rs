@@ -80,32 +80,40 @@ impl MultiLockRequest {
             .iter()
             .map(|key| self.each.with_key(key))
             .collect();
-        for request in &requests {
-            request.check()?;
-        }
-        let policy = self.each.terms.retry;
-        let deadline = policy.deadline(self.each.handle.now());
-        let mut guards: Vec<Guard> = Vec::with_capacity(requests.len());
-        for request in requests {
-            let Some(rest) = policy.rest(request.handle.now(), deadline) else {
-                return Err(Error::new(
-                    ErrorKind::Timeout,
-                    "the wait ended before all locks were acquired",
-                ));
-            };
-            // An error drops the guards so far, which releases their locks.
-            guards.push(request.retry(rest).acquire().await?);
-            if let Some(old) = guards.iter().find(|guard| !guard.is_valid()) {
-                return Err(old.error().unwrap_or_else(|| {
-                    Error::new(
-                        ErrorKind::Expired,
-                        "a lock expired while waiting for the others: use a longer TTL, or renew",
-                    )
-                }));
-            }
-        }
-        Ok(MultiGuard { guards })
+        acquire_in_order(requests).await
     }
+}
+
+/// Acquires one lock after the other, all or none, within the retry policy of the first.
+pub(crate) async fn acquire_in_order(requests: Vec<LockRequest>) -> Result<MultiGuard, Error> {
+    for request in &requests {
+        request.check()?;
+    }
+    let [first, ..] = &requests[..] else {
+        return Ok(MultiGuard { guards: Vec::new() });
+    };
+    let policy = first.terms.retry;
+    let deadline = policy.deadline(first.handle.now());
+    let mut guards: Vec<Guard> = Vec::with_capacity(requests.len());
+    for request in requests {
+        let Some(rest) = policy.rest(request.handle.now(), deadline) else {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                "the wait ended before all locks were acquired",
+            ));
+        };
+        // An error drops the guards so far, which releases their locks.
+        guards.push(request.retry(rest).acquire().await?);
+        if let Some(old) = guards.iter().find(|guard| !guard.is_valid()) {
+            return Err(old.error().unwrap_or_else(|| {
+                Error::new(
+                    ErrorKind::Expired,
+                    "a lock expired while waiting for the others: use a longer TTL, or renew",
+                )
+            }));
+        }
+    }
+    Ok(MultiGuard { guards })
 }
 
 /// Several held locks. Dropping it releases them all in the background.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::handle::Handle;
-use crate::inbox::{Command, Looks};
+use crate::inbox::{Command, Config, Looks};
 use crate::limits;
 use crate::multi::MultiLockRequest;
 use crate::node_view::{Forced, HeldKey, NodeForced, NodeStatus, NodeView};
@@ -47,6 +47,14 @@ impl Redlock {
         Self {
             handle: Arc::new(handle),
         }
+    }
+
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.handle.config
     }
 
     /// A request for the lock of `key`. Nothing happens until its `acquire` or `try_acquire`.

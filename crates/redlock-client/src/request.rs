@@ -14,6 +14,7 @@ use crate::inbox::Command;
 use crate::label;
 use crate::limits;
 use crate::lock_state::LockState;
+use crate::redlock::Redlock;
 
 /// A request for a lock: its TTL, how long to try, and how to keep it.
 ///
@@ -110,6 +111,12 @@ impl LockRequest {
         let mut request = self.clone();
         request.terms.key = limits::whole_key(&self.handle.config.key_prefix, key);
         request
+    }
+
+    /// The same request to another client's nodes.
+    pub(crate) fn on(mut self, redlock: &Redlock, key: &[u8]) -> Self {
+        self.handle = Arc::clone(redlock.handle());
+        self.with_key(key)
     }
 
     /// Whether the options are valid.
