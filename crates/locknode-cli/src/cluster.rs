@@ -12,8 +12,8 @@ use crate::tls_flags::TlsFlags;
 pub(crate) struct ClusterFlags {
     /// Addresses of the nodes, separated by commas
     ///
-    /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS or
-    /// unix:///path. List all nodes of the cluster, the same on every client: a lock needs a majority
+    /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS,
+    /// unix:///path or sentinel://host,host/group. List all nodes of the cluster, the same on every client: a lock needs a majority
     /// of these. Other users of this machine can read command lines but not your environment, so put
     /// passwords into the variable.
     #[arg(long, value_name = "URL,...", env = "LOCKNODE_NODES")]
@@ -60,12 +60,9 @@ impl ClusterFlags {
             let address: NodeAddress = node.trim().parse().ok()?;
             Some(format!("{address}: {text}"))
         };
-        let answers: Vec<String> = self
-            .nodes
-            .iter()
-            .zip(released.nodes())
-            .filter_map(answer)
-            .collect();
+        let urls = urls(&self.nodes);
+        let nodes = urls.iter().zip(released.nodes());
+        let answers: Vec<String> = nodes.filter_map(answer).collect();
         answers.join("; ")
     }
 }
@@ -88,8 +85,31 @@ pub(crate) fn connect(
 }
 
 fn builder(nodes: &[String], tls: &TlsFlags) -> Result<Builder, Failure> {
-    tls.apply(Redlock::builder().nodes(nodes.iter().map(|node| node.trim())))
+    tls.apply(Redlock::builder().nodes(urls(nodes)))
 }
+
+/// The nodes of a list that was split at its commas. A group of servers has commas of its own, up to the
+/// `/` after its hosts.
+fn urls(parts: &[String]) -> Vec<String> {
+    let is_open = |url: &str| {
+        let hosts = GROUPS.iter().find_map(|scheme| url.strip_prefix(scheme));
+        hosts.is_some_and(|hosts| !hosts.contains('/'))
+    };
+    let mut urls: Vec<String> = Vec::new();
+    for part in parts.iter().map(|part| part.trim()) {
+        match urls.last_mut() {
+            Some(url) if is_open(url) && !part.contains("://") => {
+                url.push(',');
+                url.push_str(part);
+            }
+            _ => urls.push(part.to_owned()),
+        }
+    }
+    urls
+}
+
+/// The schemes of groups of servers.
+const GROUPS: [&str; 1] = ["sentinel://"];
 
 fn build(builder: Builder) -> Result<Redlock, Failure> {
     builder
@@ -106,4 +126,28 @@ pub(crate) fn failure(error: &Error, busy: Exit) -> Failure {
         _ => Exit::Unavailable,
     };
     Failure::new(exit, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_of_servers_has_commas_of_its_own() {
+        let all = |list: &str| {
+            let parts: Vec<String> = list.split(',').map(str::to_owned).collect();
+            urls(&parts)
+        };
+        assert_eq!(all("a,b, c"), ["a", "b", "c"]);
+        assert_eq!(
+            all("a,sentinel://s1,s2:7,s3/g,b,sentinel://s4/g/2,redis://c/1"),
+            [
+                "a",
+                "sentinel://s1,s2:7,s3/g",
+                "b",
+                "sentinel://s4/g/2",
+                "redis://c/1"
+            ]
+        );
+    }
 }

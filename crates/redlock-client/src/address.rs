@@ -27,6 +27,7 @@ pub use self::error::AddressError;
 /// | `redis://:password@host` | TCP, `AUTH password` |
 /// | `rediss://host` | TLS over TCP (feature `tls`) |
 /// | `unix:///run/node.sock?db=2&password=secret` | Unix socket |
+/// | `sentinel://a,b:26380,c/name/2` | the master of a Sentinel group, database 2 |
 /// | `host`, `host:6380`, `[::1]:6380` | as with `redis://` before it |
 /// | `/run/node.sock` | as with `unix://` before it |
 ///
@@ -72,7 +73,17 @@ pub enum Endpoint {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// The master of a Sentinel group, looked up for each connection.
+    Sentinel {
+        /// The hosts and ports of the Sentinels.
+        sentinels: Vec<Place>,
+        /// The name of the group.
+        group: String,
+    },
 }
+
+/// A host, written as in [`Endpoint::Tcp`], and a port.
+pub type Place = (String, u16);
 
 impl NodeAddress {
     /// Reads an address in one of the forms above.
@@ -183,6 +194,10 @@ impl fmt::Display for NodeAddress {
                 write!(f, "{scheme}://{}", self.endpoint)?;
                 "/"
             }
+            Endpoint::Sentinel { .. } => {
+                write!(f, "sentinel://{}", self.endpoint)?;
+                "/"
+            }
             Endpoint::Unix(path) => {
                 let path = path.as_os_str().as_encoded_bytes();
                 write!(f, "unix://{}", percent_encode(path, ESCAPED))?;
@@ -210,13 +225,32 @@ impl fmt::Debug for NodeAddress {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => {
-                write!(f, "[{}]:{port}", percent_encode(host.as_bytes(), ESCAPED))
+            Self::Tcp { host, port } => write_place(f, host, *port),
+            Self::Sentinel { sentinels, group } => {
+                write_places(f, sentinels)?;
+                write!(f, "/{}", percent_encode(group.as_bytes(), ESCAPED))
             }
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
             Self::Unix(path) => write!(f, "{}", path.display()),
         }
     }
+}
+
+/// Places with commas between.
+fn write_places(f: &mut fmt::Formatter<'_>, places: &[Place]) -> fmt::Result {
+    for (index, (host, port)) in places.iter().enumerate() {
+        if index > 0 {
+            f.write_str(",")?;
+        }
+        write_place(f, host, *port)?;
+    }
+    Ok(())
+}
+
+fn write_place(f: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    if host.contains(':') {
+        return write!(f, "[{}]:{port}", percent_encode(host.as_bytes(), ESCAPED));
+    }
+    write!(f, "{host}:{port}")
 }
 
 /// What would end a path or an IPv6 zone, beside everything that is not ASCII.

@@ -350,12 +350,13 @@ mod reentrant;
 mod released;
 mod request;
 mod scope;
+mod sentinel;
 mod shards;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
 
-pub use crate::address::{AddressError, Endpoint, NodeAddress};
+pub use crate::address::{AddressError, Endpoint, NodeAddress, Place};
 pub use crate::builder::Builder;
 pub use crate::cancellation::Cancellation;
 pub use crate::clock::{Clock, SystemClock};

@@ -1,4 +1,4 @@
-//! Opens a byte stream to one node over TCP, TLS or a Unix socket.
+//! Opens a byte stream to one node over TCP, TLS or a Unix socket, or to the master of a Sentinel group.
 //!
 //! It knows nothing of the protocol, and has no timeouts: the caller bounds [`connect`].
 
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::address::{Endpoint, NodeAddress};
 use crate::connector::Connection;
+use crate::sentinel;
 #[cfg(feature = "tls")]
 pub(crate) use crate::tls::Tls;
 
@@ -41,6 +42,9 @@ pub(crate) async fn connect(
     match address.endpoint() {
         Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
         Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port).await?)),
+        Endpoint::Sentinel { sentinels, group } => {
+            Ok(Box::new(sentinel::connect(sentinels, group).await?))
+        }
         #[cfg(unix)]
         Endpoint::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
         #[cfg(not(unix))]
@@ -48,7 +52,7 @@ pub(crate) async fn connect(
     }
 }
 
-async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+pub(crate) async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failure = None;
     for address in resolve(host, port, look_up).await? {
         match TcpStream::connect(address).await {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 use redlock_proto::Login;
 
-use super::{Endpoint, NodeAddress};
+use super::{Endpoint, NodeAddress, Place};
 
 /// A sentence that says what is wrong and what to write instead, without a word of what was read
 /// except the name of a query key.
@@ -37,6 +37,7 @@ pub(super) fn parse(text: &str) -> Result<NodeAddress, Problem> {
         Scheme::Tls if cfg!(feature = "tls") => tcp(rest, true),
         Scheme::Tls => Err(NO_TLS.into()),
         Scheme::Unix => unix(rest),
+        Scheme::Sentinel => sentinel(rest),
     }
 }
 
@@ -44,6 +45,7 @@ enum Scheme {
     Tcp,
     Tls,
     Unix,
+    Sentinel,
 }
 
 /// An address without a scheme is a TCP one, but `unix:/path` is common too.
@@ -61,6 +63,7 @@ fn split_scheme(text: &str) -> Result<(Scheme, &str), Problem> {
     match scheme.to_ascii_lowercase().as_str() {
         "redis" | "valkey" => Ok((Scheme::Tcp, rest)),
         "rediss" | "valkeys" => Ok((Scheme::Tls, rest)),
+        "sentinel" => Ok((Scheme::Sentinel, rest)),
         scheme if is_unix(scheme) => Ok((Scheme::Unix, rest)),
         _ => Err(UNKNOWN_SCHEME.into()),
     }
@@ -77,7 +80,7 @@ fn tcp(rest: &str, tls: bool) -> Result<NodeAddress, Problem> {
     }
     let mut parts = Parts::default();
     let place = parts.read_credentials(authority)?;
-    let endpoint = tcp_endpoint(place);
+    let endpoint = tcp_endpoint(place, PORT_DEFAULT);
     let endpoint = endpoint.map_err(|problem| {
         if at_behind {
             UNESCAPED_CREDENTIALS
@@ -89,6 +92,35 @@ fn tcp(rest: &str, tls: bool) -> Result<NodeAddress, Problem> {
     parts.database = database.map(str::to_owned);
     parts.read_query(query)?;
     parts.address(endpoint, tls)
+}
+
+/// Sentinels, the name of their group, and the database there.
+fn sentinel(rest: &str) -> Result<NodeAddress, Problem> {
+    let (front, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = front.split_once('/').ok_or(GROUP_MISSING)?;
+    let (group, database) = path.split_once('/').unwrap_or((path, ""));
+    if group.is_empty() {
+        return Err(GROUP_MISSING.into());
+    }
+    let mut parts = Parts::default();
+    let sentinels = places(parts.read_credentials(authority)?, SENTINEL_PORT)?;
+    parts.database = Some(database.to_owned()).filter(|text| !text.is_empty());
+    parts.read_query(query)?;
+    let group = decode_text(group)?;
+    parts.address(Endpoint::Sentinel { sentinels, group }, false)
+}
+
+/// Hosts and ports with commas between, in an order of their own: the order says nothing.
+fn places(text: &str, port: u16) -> Result<Vec<Place>, Problem> {
+    let mut places = Vec::new();
+    for place in text.split(',') {
+        if let Endpoint::Tcp { host, port } = tcp_endpoint(place, port)? {
+            places.push((host, port));
+        }
+    }
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
 }
 
 fn unix(rest: &str) -> Result<NodeAddress, Problem> {
@@ -183,7 +215,7 @@ impl Parts {
 }
 
 /// Reads `host`, `host:port`, `[ipv6]`, `[ipv6]:port` or an IPv6 address without brackets, which has no port.
-fn tcp_endpoint(place: &str) -> Result<Endpoint, &'static str> {
+fn tcp_endpoint(place: &str, port_default: u16) -> Result<Endpoint, &'static str> {
     let (host, port) = if let Some(rest) = place.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or(IPV6_INVALID)?;
         (ipv6_host(host)?, port)
@@ -202,7 +234,7 @@ fn tcp_endpoint(place: &str) -> Result<Endpoint, &'static str> {
         (named_host(host)?, port)
     };
     let port = match port {
-        "" => Some(PORT_DEFAULT),
+        "" => Some(port_default),
         port => port.strip_prefix(':').and_then(number).map(NonZeroU16::get),
     };
     let port = port.ok_or(PORT_INVALID)?;
@@ -286,11 +318,14 @@ fn decode(text: &str) -> Result<Vec<u8>, Problem> {
     Ok(percent_decode_str(text).collect())
 }
 
+const GROUP_MISSING: &str = "the name of the Sentinel group is missing; write for example \
+    sentinel://host-1,host-2,host-3/name";
+
 const BLANK: &str =
     "holds a space or a control character; write it as %20 and the like, or remove it";
 
 const UNKNOWN_SCHEME: &str = "the scheme is not one of redis://, rediss://, valkey://, valkeys://, \
-    unix://, redis+unix://, valkey+unix:// and redis+socket://";
+    unix://, redis+unix://, valkey+unix://, redis+socket:// and sentinel://";
 
 const NO_TLS: &str = "this build of redlock-client speaks no TLS; enable its feature \"tls\", or \
     use redis:// on a network that is trusted";
@@ -335,6 +370,9 @@ const PATH_INVALID: &str =
 
 /// The port of Redis and of everything that speaks its protocol.
 const PORT_DEFAULT: u16 = 6379;
+
+/// The port of a Sentinel.
+const SENTINEL_PORT: u16 = 26_379;
 
 /// Ports of lock nodes have four digits or five; a group of an address has as many seldom, and then mostly letters.
 const PORT_DIGITS_LIKELY: usize = 4;
