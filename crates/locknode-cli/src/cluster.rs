@@ -13,7 +13,7 @@ pub(crate) struct ClusterFlags {
     /// Addresses of the nodes, separated by commas
     ///
     /// As for Redis: host:port, redis://user:password@host:port/database, rediss:// for TLS,
-    /// unix:///path or sentinel://host,host/group. List all nodes of the cluster, the same on every client: a lock needs a majority
+    /// unix:///path, sentinel://host,host/group or cluster://host,host/. List all nodes of the cluster, the same on every client: a lock needs a majority
     /// of these. Other users of this machine can read command lines but not your environment, so put
     /// passwords into the variable.
     #[arg(long, value_name = "URL,...", env = "LOCKNODE_NODES")]
@@ -109,7 +109,7 @@ fn urls(parts: &[String]) -> Vec<String> {
 }
 
 /// The schemes of groups of servers.
-const GROUPS: [&str; 1] = ["sentinel://"];
+const GROUPS: [&str; 2] = ["sentinel://", "cluster://"];
 
 fn build(builder: Builder) -> Result<Redlock, Failure> {
     builder
@@ -140,12 +140,14 @@ mod tests {
         };
         assert_eq!(all("a,b, c"), ["a", "b", "c"]);
         assert_eq!(
-            all("a,sentinel://s1,s2:7,s3/g,b,sentinel://s4/g/2,redis://c/1"),
+            all("a,sentinel://s1,s2:7,s3/g,b,cluster://s4,s5/,s6,cluster://s7,redis://c/1"),
             [
                 "a",
                 "sentinel://s1,s2:7,s3/g",
                 "b",
-                "sentinel://s4/g/2",
+                "cluster://s4,s5/",
+                "s6",
+                "cluster://s7",
                 "redis://c/1"
             ]
         );

@@ -28,6 +28,7 @@ pub use self::error::AddressError;
 /// | `rediss://host` | TLS over TCP (feature `tls`) |
 /// | `unix:///run/node.sock?db=2&password=secret` | Unix socket |
 /// | `sentinel://a,b:26380,c/name/2` | the master of a Sentinel group, database 2 |
+/// | `cluster://a,b:6380` | a whole Redis Cluster, by some of its nodes |
 /// | `host`, `host:6380`, `[::1]:6380` | as with `redis://` before it |
 /// | `/run/node.sock` | as with `unix://` before it |
 ///
@@ -73,6 +74,11 @@ pub enum Endpoint {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// A Redis Cluster, all of it.
+    Cluster {
+        /// Some of its nodes.
+        seeds: Vec<Place>,
+    },
     /// The master of a Sentinel group, looked up for each connection.
     Sentinel {
         /// The hosts and ports of the Sentinels.
@@ -194,6 +200,10 @@ impl fmt::Display for NodeAddress {
                 write!(f, "{scheme}://{}", self.endpoint)?;
                 "/"
             }
+            Endpoint::Cluster { .. } => {
+                write!(f, "cluster://{}", self.endpoint)?;
+                "/"
+            }
             Endpoint::Sentinel { .. } => {
                 write!(f, "sentinel://{}", self.endpoint)?;
                 "/"
@@ -226,6 +236,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { host, port } => write_place(f, host, *port),
+            Self::Cluster { seeds } => write_places(f, seeds),
             Self::Sentinel { sentinels, group } => {
                 write_places(f, sentinels)?;
                 write!(f, "/{}", percent_encode(group.as_bytes(), ESCAPED))

@@ -329,6 +329,7 @@ pub mod blocking;
 mod builder;
 mod cancellation;
 mod clock;
+mod cluster;
 mod connector;
 mod driver;
 mod entropy;

@@ -1,4 +1,5 @@
-//! Opens a byte stream to one node over TCP, TLS or a Unix socket, or to the master of a Sentinel group.
+//! Opens a byte stream to one node over TCP, TLS or a Unix socket, to the master of a Sentinel group,
+//! or to a whole Redis Cluster.
 //!
 //! It knows nothing of the protocol, and has no timeouts: the caller bounds [`connect`].
 
@@ -12,6 +13,7 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
 use crate::address::{Endpoint, NodeAddress};
+use crate::cluster;
 use crate::connector::Connection;
 use crate::sentinel;
 #[cfg(feature = "tls")]
@@ -42,6 +44,7 @@ pub(crate) async fn connect(
     match address.endpoint() {
         Endpoint::Tcp { host, port } if address.is_tls() => connect_tls(host, *port, tls).await,
         Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port).await?)),
+        Endpoint::Cluster { seeds } => Ok(Box::new(cluster::connect(seeds, &address.login).await?)),
         Endpoint::Sentinel { sentinels, group } => {
             Ok(Box::new(sentinel::connect(sentinels, group).await?))
         }

@@ -1,7 +1,12 @@
-//! Sentinel groups as nodes: real ones, on loopback. Without a `redis-server` (or what
+//! Sentinel groups and Redis Clusters as nodes: real ones, on loopback. Without a `redis-server` (or what
 //! `LOCKNODE_TEST_REDIS` names) they are skipped.
 
 #![cfg(all(test, unix))]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and says why it is skipped"
+)]
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -189,4 +194,121 @@ async fn after_a_failover_a_sentinel_group_votes_with_its_new_master() {
         error.to_string().contains("knows no group other"),
         "{error}"
     );
+}
+
+/// Three masters that share the slots.
+fn cluster() -> Option<Vec<Server>> {
+    let ranges = ["0 5460", "5461 10922", "10923 16383"];
+    let mut masters = Vec::new();
+    for range in ranges {
+        let bus = Port::reserve();
+        let config = format!("cluster-enabled yes\ncluster-port {}", bus.number);
+        let master = Server::data(&config)?;
+        let added = master.ask(&format!("CLUSTER ADDSLOTSRANGE {range}"));
+        assert!(added.starts_with("+OK"), "{added}");
+        masters.push((master, bus));
+    }
+    for (other, bus) in &masters[1..] {
+        let (first, _) = &masters[0];
+        let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", other.port(), bus.number);
+        assert!(first.ask(&meet).starts_with("+OK"));
+    }
+    let masters: Vec<Server> = masters.into_iter().map(|(master, _)| master).collect();
+    for master in &masters {
+        until("the cluster is whole", || {
+            let info = master.ask("CLUSTER INFO");
+            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+        });
+    }
+    Some(masters)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_is_one_node_whichever_of_its_masters_has_the_key() {
+    let Some(masters) = cluster() else {
+        return;
+    };
+    let seed = format!("cluster://127.0.0.1:{}", masters[1].port());
+    let redlock = client(&[seed]);
+    let mut guards = Vec::new();
+    for n in 0..40 {
+        guards.push(acquire(&redlock, &format!("key {n}")).await);
+    }
+    for master in &masters {
+        assert!(!master.ask("DBSIZE").starts_with(":0"));
+    }
+    let other = client(&[format!("cluster://127.0.0.1:{}", masters[0].port())]);
+    assert!(other.lock("key 7").try_acquire().await.unwrap().is_none());
+    for guard in &guards {
+        guard.extend(Duration::from_secs(90)).await.unwrap();
+    }
+    for guard in guards {
+        assert!(guard.release().await.is_free());
+    }
+    for master in &masters {
+        assert!(master.ask("DBSIZE").starts_with(":0"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_on_its_way_to_another_master_is_followed() {
+    let Some(masters) = cluster() else {
+        return;
+    };
+    let (from, to) = (&masters[2], &masters[0]);
+    let id = |master: &Server| {
+        master
+            .ask("CLUSTER MYID")
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .to_owned()
+    };
+    let redlock = client(&[format!("cluster://127.0.0.1:{}", from.port())]);
+    // `foo` is in slot 12182, of the third master.
+    let guard = acquire(&redlock, "foo").await;
+    assert!(guard.release().await.is_free());
+    assert!(
+        to.ask(&format!("CLUSTER SETSLOT 12182 IMPORTING {}", id(from)))
+            .starts_with("+OK")
+    );
+    assert!(
+        from.ask(&format!("CLUSTER SETSLOT 12182 MIGRATING {}", id(to)))
+            .starts_with("+OK")
+    );
+    // A key that is not there is asked for at the other one.
+    let guard = acquire(&redlock, "foo").await;
+    assert!(to.ask("DBSIZE").starts_with(":1"));
+    for master in [to, from, &masters[1]] {
+        let moved = master.ask(&format!("CLUSTER SETSLOT 12182 NODE {}", id(to)));
+        assert!(moved.starts_with("+OK"), "{moved}");
+    }
+    guard.extend(Duration::from_secs(90)).await.unwrap();
+    assert!(guard.release().await.is_free());
+    assert!(to.ask("DBSIZE").starts_with(":0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_and_plain_nodes_make_one_quorum() {
+    let (Some(masters), Some([_master, _replica, sentinel])) = (cluster(), group()) else {
+        return;
+    };
+    let Some(plain) = Server::data("") else {
+        return;
+    };
+    let redlock = client(&[
+        format!("cluster://127.0.0.1:{}", masters[0].port()),
+        format!("sentinel://127.0.0.1:{}/g", sentinel.port()),
+        format!("127.0.0.1:{}", plain.port()),
+    ]);
+    let guard = acquire(&redlock, "k").await;
+    let views = redlock.inspect("k").await.unwrap();
+    let holding = views
+        .iter()
+        .filter(|view| matches!(view.answer, Ok(Some(_))));
+    assert!(holding.count() >= 2, "{views:?}");
+    // One cluster is one failure domain, and one vote.
+    drop(masters);
+    guard.extend(Duration::from_secs(30)).await.unwrap();
+    assert!(guard.release().await.is_free());
 }

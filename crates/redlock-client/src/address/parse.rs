@@ -38,6 +38,7 @@ pub(super) fn parse(text: &str) -> Result<NodeAddress, Problem> {
         Scheme::Tls => Err(NO_TLS.into()),
         Scheme::Unix => unix(rest),
         Scheme::Sentinel => sentinel(rest),
+        Scheme::Cluster => cluster(rest),
     }
 }
 
@@ -46,6 +47,7 @@ enum Scheme {
     Tls,
     Unix,
     Sentinel,
+    Cluster,
 }
 
 /// An address without a scheme is a TCP one, but `unix:/path` is common too.
@@ -63,6 +65,7 @@ fn split_scheme(text: &str) -> Result<(Scheme, &str), Problem> {
     match scheme.to_ascii_lowercase().as_str() {
         "redis" | "valkey" => Ok((Scheme::Tcp, rest)),
         "rediss" | "valkeys" => Ok((Scheme::Tls, rest)),
+        "cluster" => Ok((Scheme::Cluster, rest)),
         "sentinel" => Ok((Scheme::Sentinel, rest)),
         scheme if is_unix(scheme) => Ok((Scheme::Unix, rest)),
         _ => Err(UNKNOWN_SCHEME.into()),
@@ -108,6 +111,20 @@ fn sentinel(rest: &str) -> Result<NodeAddress, Problem> {
     parts.read_query(query)?;
     let group = decode_text(group)?;
     parts.address(Endpoint::Sentinel { sentinels, group }, false)
+}
+
+/// Some nodes of a cluster, which has one database.
+fn cluster(rest: &str) -> Result<NodeAddress, Problem> {
+    let (front, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let front = front.strip_suffix('/').unwrap_or(front);
+    let mut parts = Parts::default();
+    let seeds = places(parts.read_credentials(front)?, PORT_DEFAULT)?;
+    parts.read_query(query)?;
+    let address = parts.address(Endpoint::Cluster { seeds }, false)?;
+    match address.database() {
+        0 => Ok(address),
+        _ => Err("a cluster has database 0 only".into()),
+    }
 }
 
 /// Hosts and ports with commas between, in an order of their own: the order says nothing.
@@ -325,7 +342,7 @@ const BLANK: &str =
     "holds a space or a control character; write it as %20 and the like, or remove it";
 
 const UNKNOWN_SCHEME: &str = "the scheme is not one of redis://, rediss://, valkey://, valkeys://, \
-    unix://, redis+unix://, valkey+unix://, redis+socket:// and sentinel://";
+    unix://, redis+unix://, valkey+unix://, redis+socket://, sentinel:// and cluster://";
 
 const NO_TLS: &str = "this build of redlock-client speaks no TLS; enable its feature \"tls\", or \
     use redis:// on a network that is trusted";
