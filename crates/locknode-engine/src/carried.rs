@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::client::NameKind;
 use crate::key_hash::DATABASES;
 use crate::session::{ReplyMode, Session};
+use crate::users::DEFAULT_USER;
 
 /// A session as another process goes on with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct CarriedSession {
 
 impl Session {
     /// Returns what another process needs to go on with the session; `None` if it has more than that: a transaction,
-    /// subscriptions, keys that it watches, a script that runs, replies that it does not want.
+    /// a user other than `default`, subscriptions, keys that it watches, a script that runs, replies that it does not want.
     pub fn carried(&self) -> Option<CarriedSession> {
         let mut is_plain = self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
@@ -37,7 +38,7 @@ impl Session {
                 && self.tracker.is_none()
                 && !self.client.has_mail();
         }
-        is_plain &= !self.client.is_killed();
+        is_plain &= !self.client.is_killed() && self.client.user_name() == DEFAULT_USER;
         is_plain.then(|| CarriedSession {
             protocol: self.client.protocol.load(Ordering::Relaxed),
             db: self.db,

@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use crate::client::{Client, Clients};
 use crate::glob::Pattern;
 use crate::message::Message;
+#[cfg(feature = "acl")]
+use crate::users::{Account, ChannelUse};
 
 /// The subscriptions of all clients.
 #[derive(Debug, Default)]
@@ -124,6 +126,23 @@ impl Channels {
         text: &[u8],
         clients: &Clients,
     ) -> usize {
+        self.publish_to(kind, channel, text, clients, |_| true)
+    }
+
+    /// Sends an event of a key to those subscribers of a channel who may read the key.
+    pub(crate) fn publish_about(&self, key: &[u8], channel: &[u8], text: &[u8], clients: &Clients) {
+        let may_know = |client: &Client| client.may_read(key);
+        self.publish_to(TopicKind::Channel, channel, text, clients, may_know);
+    }
+
+    fn publish_to(
+        &self,
+        kind: TopicKind,
+        channel: &[u8],
+        text: &[u8],
+        clients: &Clients,
+        may_know: impl Fn(&Client) -> bool,
+    ) -> usize {
         let topics = self.topics.lock();
         let mut to_wake = Vec::new();
         let mut receivers = 0;
@@ -135,7 +154,8 @@ impl Channels {
             let len = elements.len() - usize::from(topic.pattern.is_none());
             let message = Message::new(elements.get(..len).unwrap_or_default());
             receivers += topic.subscribers.len();
-            let sleepers = topic.subscribers.iter().filter(|it| it.post(&message));
+            let sleepers = topic.subscribers.iter();
+            let sleepers = sleepers.filter(|it| may_know(it) && it.post(&message));
             to_wake.extend(sleepers.map(Arc::clone));
         }
         drop(topics);
@@ -150,6 +170,27 @@ impl Channels {
         let topics = self.topics.lock();
         let matching = self.matching(&topics, kind, channel);
         matching.map(|(_, topic)| topic.subscribers.len()).sum()
+    }
+
+    /// Returns the clients of a user that are subscribed to what it may not use.
+    #[cfg(feature = "acl")]
+    pub(crate) fn unwelcome(&self, account: &Arc<Account>) -> Vec<Arc<Client>> {
+        let user = account.user();
+        let mut found = Vec::new();
+        let topics = self.topics.lock();
+        for (kind, topics) in TopicKind::ALL.into_iter().zip(&*topics) {
+            let channel_use = match kind {
+                TopicKind::Pattern => ChannelUse::Pattern,
+                TopicKind::Channel | TopicKind::ShardChannel => ChannelUse::Name,
+            };
+            let forbidden = topics
+                .iter()
+                .filter(|(name, _)| !user.may_use_channel(channel_use, name));
+            let subscribers = forbidden.flat_map(|(_, topic)| &topic.subscribers);
+            let its = subscribers.filter(|client| Arc::ptr_eq(&client.account(), account));
+            found.extend(its.cloned());
+        }
+        found
     }
 
     /// Returns the names that anybody is subscribed to, by ascending name.

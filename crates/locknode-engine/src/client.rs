@@ -19,6 +19,9 @@ use crate::mailbox::Mailbox;
 use crate::options::Options;
 use crate::settings::Settings;
 use crate::time::Time;
+#[cfg(feature = "acl")]
+use crate::users::Account;
+use crate::users::Users;
 #[cfg(feature = "compat")]
 use crate::wake_queue::WakeQueue;
 
@@ -41,6 +44,9 @@ pub struct Client {
     pub(crate) fd: u32,
     pub(crate) connected: Time,
     names: Mutex<ClientNames>,
+    /// Who has logged in; `None` for the user `default`.
+    #[cfg(feature = "acl")]
+    pub(super) account: Mutex<Option<Arc<Account>>>,
     pub(crate) db: AtomicU8,
     pub(crate) protocol: AtomicU8,
     pub(crate) is_no_evict: AtomicBool,
@@ -98,6 +104,11 @@ pub(crate) struct LastCommand {
 /// All connected clients.
 pub(crate) struct Clients {
     pub(super) settings: Arc<Settings>,
+    #[cfg_attr(
+        not(any(feature = "acl", feature = "hand-over")),
+        expect(dead_code, reason = "there is one user")
+    )]
+    pub(super) users: Arc<Users>,
     clients: Mutex<HashMap<u64, Arc<Client>, foldhash::fast::FixedState>>,
     count: AtomicU64,
     next_id: AtomicU64,
@@ -292,9 +303,10 @@ impl fmt::Debug for Client {
 
 impl Clients {
     /// Creates a registry that obeys the options about clients in `settings`.
-    pub(crate) fn new(settings: Arc<Settings>) -> Arc<Self> {
+    pub(crate) fn new(settings: Arc<Settings>, users: Arc<Users>) -> Arc<Self> {
         Arc::new(Self {
             settings,
+            users,
             clients: Mutex::default(),
             count: AtomicU64::new(0),
             next_id: AtomicU64::new(0),
@@ -308,7 +320,7 @@ impl Clients {
 
     #[cfg(feature = "hand-over")]
     pub(crate) fn asks_for_password(&self) -> bool {
-        self.settings.has_password()
+        self.users.needs_login()
     }
 
     /// Registers a connection unless `maxclients` are already there.
@@ -325,6 +337,8 @@ impl Clients {
             fd: peer.fd,
             connected: now,
             names: Mutex::default(),
+            #[cfg(feature = "acl")]
+            account: Mutex::default(),
             db: AtomicU8::new(0),
             protocol: AtomicU8::new(2),
             is_no_evict: AtomicBool::new(false),
@@ -538,9 +552,6 @@ impl fmt::Debug for Clients {
     }
 }
 
-/// The only user.
-pub(crate) const DEFAULT_USER: &[u8] = b"default";
-
 /// The longest client name in bytes. Redis has no limit; names are short, and this bounds what a
 /// connection can make the node keep.
 pub(crate) const NAME_LEN_MAX: usize = 1024;
@@ -562,7 +573,12 @@ mod tests {
     use super::*;
 
     fn clients() -> Arc<Clients> {
-        Clients::new(Arc::new(Settings::new(Options::default())))
+        let settings = Settings::new(Options::default());
+        #[cfg(feature = "acl")]
+        let users = Users::new(None, crate::command::numbers::names());
+        #[cfg(not(feature = "acl"))]
+        let users = Users::new();
+        Clients::new(Arc::new(settings), Arc::new(users))
     }
 
     #[test]

@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 
 use crate::command_id::CommandId;
 use crate::time::Time;
+#[cfg(feature = "acl")]
+use crate::users::Denial;
 
 /// All counters of a node.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Counters {
     errors: Mutex<BTreeMap<String, u64>>,
     rejected_connections: AtomicU64,
     failed_auths: AtomicU64,
+    /// Of a command, a key and a channel.
+    denials: [AtomicU64; 3],
     zero: Mutex<Totals>,
     rate: Mutex<Rate>,
 }
@@ -61,6 +65,7 @@ impl Counters {
             errors: Mutex::default(),
             rejected_connections: AtomicU64::new(0),
             failed_auths: AtomicU64::new(0),
+            denials: Default::default(),
             zero: Mutex::default(),
             rate: Mutex::default(),
         }
@@ -143,6 +148,23 @@ impl Counters {
         self.rejected_connections.load(Ordering::Relaxed)
     }
 
+    /// Counts something that a user was not allowed to do.
+    #[cfg(feature = "acl")]
+    pub(crate) fn note_denial(&self, denial: Denial) {
+        let [command, key, channel] = &self.denials;
+        let counter = match denial {
+            Denial::Command(_) => command,
+            Denial::Key => key,
+            Denial::Channel => channel,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how often users were not allowed a command, a key and a channel.
+    pub(crate) fn denials(&self) -> [u64; 3] {
+        self.denials.each_ref().map(|it| it.load(Ordering::Relaxed))
+    }
+
     /// Returns the number of failed authentications.
     pub(crate) fn failed_auths(&self) -> u64 {
         self.failed_auths.load(Ordering::Relaxed)
@@ -191,7 +213,9 @@ impl Counters {
             at: now,
             ..Rate::default()
         };
-        self.failed_auths.store(0, Ordering::Relaxed);
+        for counter in self.denials.iter().chain([&self.failed_auths]) {
+            counter.store(0, Ordering::Relaxed);
+        }
         for counts in &self.commands {
             for counter in [&counts.calls, &counts.failed, &counts.rejected] {
                 counter.store(0, Ordering::Relaxed);

@@ -15,6 +15,7 @@ mod admission;
 mod beside_scripts;
 mod carrying;
 mod leaving;
+mod lock_table;
 mod queueing;
 mod watched;
 
@@ -25,12 +26,13 @@ use std::time::Duration;
 use locknode_resp::{Encoder, Limits};
 
 use admission::Refusal;
+pub use lock_table::LockTable;
 
 use crate::client::{Clients, Peer};
 use crate::command::{Commands, Context, Flow, Keys, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::counters::Counters;
-use crate::durable::{LockRecord, Table, Which};
+use crate::durable::LockRecord;
 use crate::flags::Flags;
 use crate::guard::{BatchNeeds, Guard, GuardConfig, Need};
 use crate::host::{Host, NoHost};
@@ -50,6 +52,9 @@ use crate::slab::{KEY_LEN_MAX, VALUE_LEN_MAX};
 use crate::time::{Moment, Time};
 use crate::timings::Timings;
 use crate::turns::Turns;
+#[cfg(feature = "acl")]
+use crate::users::UserList;
+use crate::users::Users;
 
 /// The configuration of an engine.
 #[derive(Debug)]
@@ -75,6 +80,9 @@ pub struct EngineConfig {
     /// Starts the threads on which scripts that take long go on, while other clients are served.
     /// Without it or a stopwatch, such scripts are stopped.
     pub start_thread: Option<StartThread>,
+    /// The users at the start; `None` for `default` alone.
+    #[cfg(feature = "acl")]
+    pub users: Option<UserList>,
 }
 
 impl EngineConfig {
@@ -90,6 +98,8 @@ impl EngineConfig {
             guard: GuardConfig::off(),
             stopwatch: None,
             start_thread: None,
+            #[cfg(feature = "acl")]
+            users: None,
         }
     }
 }
@@ -114,27 +124,16 @@ pub struct Batch<'e> {
     weight: u64,
 }
 
-/// The lock table as a store reads it; see [`Engine::table`].
-#[derive(Debug)]
-pub struct LockTable<'e> {
-    engine: &'e Engine,
-    now: Time,
-    record_count: u64,
-}
-
-impl LockTable<'_> {
-    /// Returns the number of records read so far; a lock that changed in between may count twice.
-    pub const fn record_count(&self) -> u64 {
-        self.record_count
-    }
-}
-
 impl Engine {
     /// Creates a node that starts at `started` without locks; see [`Engine::restore`].
     pub fn new(config: EngineConfig, started: Moment) -> Self {
         let commands = Commands::new();
         let settings = Arc::new(Settings::new(config.options));
         let observers = Arc::new(Observers::default());
+        #[cfg(feature = "acl")]
+        let users = Arc::new(Users::new(config.users, crate::command::numbers::names()));
+        #[cfg(not(feature = "acl"))]
+        let users = Arc::new(Users::new());
         let engine = Self {
             keyspace: Keyspace::new(
                 config.shards,
@@ -149,10 +148,13 @@ impl Engine {
                 #[cfg(feature = "compat")]
                 waiters: crate::waiters::Waiters::new(Arc::clone(&observers)),
                 observers,
-                clients: Clients::new(Arc::clone(&settings)),
+                clients: Clients::new(Arc::clone(&settings), Arc::clone(&users)),
+                users,
                 settings,
                 pause: Pause::default(),
-                host: config.host,
+                host: Arc::from(config.host),
+                #[cfg(feature = "acl")]
+                start_thread: config.start_thread,
                 scripts: Scripts::new(config.stopwatch, config.start_thread),
                 holds: Arc::default(),
                 turns: Turns::new(config.stopwatch),
@@ -175,7 +177,12 @@ impl Engine {
             self.services.counters.note_rejected_connection();
             return None;
         };
-        Some(Session::new(client, !self.services.settings.has_password()))
+        Some(Session::new(client, !self.services.users.needs_login()))
+    }
+
+    /// Returns whether a client needs no password.
+    pub fn is_open(&self) -> bool {
+        self.services.users.is_open()
     }
 
     /// Locks the table for one batch of commands at `moment`.
@@ -215,15 +222,6 @@ impl Engine {
     /// Stops granting, so that the table no longer changes when it is written to a snapshot.
     pub fn close(&self) {
         self.services.guard.close();
-    }
-
-    /// Returns the locks that are alive at `now`, for a store.
-    pub const fn table(&self, now: Time) -> LockTable<'_> {
-        LockTable {
-            engine: self,
-            now,
-            record_count: 0,
-        }
     }
 
     /// Reclaims expired locks, looking at up to about `budget` slots (64 or more) from where the last
@@ -294,7 +292,9 @@ impl Engine {
     /// or of a script. `None` when its command may be offered again.
     pub fn wait_end(&self, session: &Session, now: Time) -> Option<Time> {
         let pause_end = self.services.pause.end(now);
-        pause_end.or_else(|| session.script_wait_end(&self.services.holds, now))
+        pause_end
+            .or_else(|| session.script_wait_end(&self.services.holds, now))
+            .or_else(|| session.own_wait_end(now))
     }
 
     /// Closes the connections that the options no longer allow; call this about once a second.
@@ -553,32 +553,6 @@ impl Batch<'_> {
         (flow, has_failed)
     }
 }
-
-impl Table for LockTable<'_> {
-    fn records(&mut self, which: Which, cursor: &mut u64, out: &mut Vec<u8>) -> bool {
-        let shard = usize::try_from(*cursor >> CURSOR_SHARD_SHIFT).unwrap_or(usize::MAX);
-        let mut within = *cursor & ((1 << CURSOR_SHARD_SHIFT) - 1);
-        let more = self.engine.keyspace.with_shard(shard, |shard| {
-            shard.records(self.now, which, &mut within, RECORD_SLOTS, out)
-        });
-        let more = more.map(|(is_more, record_count)| {
-            self.record_count += record_count;
-            is_more
-        });
-        *cursor = match more {
-            None => return false,
-            Some(true) => ((shard as u64) << CURSOR_SHARD_SHIFT) | within,
-            Some(false) => (shard as u64 + 1) << CURSOR_SHARD_SHIFT,
-        };
-        true
-    }
-}
-
-/// Where the shard number begins in a table's cursor; the slab's part is below it.
-const CURSOR_SHARD_SHIFT: u32 = 48;
-
-/// Slots per call of [`Table::records`]: a shard is held for about 0.1 ms.
-const RECORD_SLOTS: usize = 1024;
 
 #[inline]
 fn lock_keys(space: &mut Space<'_>, db: u8, keys: Keys, args: &[&[u8]]) -> Option<KeyHash> {

@@ -41,6 +41,11 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// Returns this set without `other`.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Returns whether any of `other` is in this set.
     pub(crate) const fn has_any(self, other: Self) -> bool {
         self.0 & other.0 != 0

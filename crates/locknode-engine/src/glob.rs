@@ -51,7 +51,7 @@ impl Pattern {
 
     /// Returns how often a byte of a text is compared at most; those before the first star are compared
     /// once.
-    #[cfg(feature = "compat")]
+    #[cfg(any(feature = "acl", feature = "compat"))]
     pub(crate) fn looks_per_byte(&self) -> usize {
         let between_stars = self.0.split(|part| matches!(part, Part::Star));
         between_stars.skip(1).map(<[_]>::len).max().unwrap_or(0)
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "compat")]
+    #[cfg(any(feature = "acl", feature = "compat"))]
     #[test]
     fn the_longest_part_after_a_star_is_looked_for_at_each_byte() {
         let rows = [

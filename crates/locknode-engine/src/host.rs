@@ -20,6 +20,35 @@ pub trait Host: Debug + Send + Sync {
     fn descriptors(&self) -> (u64, u64) {
         (0, 0)
     }
+
+    /// Fills a buffer with random bytes that nobody can guess, for a password; returns `false` when it
+    /// has none.
+    #[cfg(feature = "acl")]
+    fn fill_random(&self, buffer: &mut [u8]) -> bool {
+        let _ = buffer;
+        false
+    }
+
+    /// Reads the file with the users.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it cannot be read.
+    #[cfg(feature = "acl")]
+    fn read_users(&self) -> Result<Vec<u8>, String> {
+        Err("this node has no files".to_owned())
+    }
+
+    /// Replaces the file with the users, wholly or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it cannot be written.
+    #[cfg(feature = "acl")]
+    fn write_users(&self, text: &[u8]) -> Result<(), String> {
+        let _ = text;
+        Err("this node has no files".to_owned())
+    }
 }
 
 /// Facts about the process; INFO shows each under Redis's name.

@@ -31,6 +31,7 @@ mod carried;
 #[cfg(feature = "compat")]
 mod channels;
 mod client;
+mod client_user;
 mod command;
 mod command_id;
 mod counters;
@@ -42,6 +43,8 @@ mod entry;
 #[cfg(feature = "compat")]
 mod event_classes;
 mod fence;
+#[cfg(feature = "acl")]
+mod file_task;
 mod flags;
 mod glob;
 mod guard;
@@ -56,6 +59,7 @@ mod key_hash;
 mod keyspace;
 mod label;
 mod log_level;
+mod logins;
 #[cfg(feature = "compat")]
 mod mailbox;
 #[cfg(feature = "compat")]
@@ -95,6 +99,8 @@ mod tracking;
 #[cfg_attr(not(feature = "compat"), path = "no_transaction.rs")]
 mod transaction;
 mod turns;
+#[cfg_attr(not(feature = "acl"), path = "no_users.rs")]
+mod users;
 #[cfg_attr(not(feature = "compat"), path = "no_values.rs")]
 mod values;
 mod version;
@@ -127,3 +133,5 @@ pub use shard::{LOOK_AHEAD_MAX, Swept};
 pub use time::{Deadline, Moment, Time, WallTime};
 #[cfg(feature = "tls")]
 pub use tls_clients::TlsClients;
+#[cfg(feature = "acl")]
+pub use users::{UserList, UserListError};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::channels::{Channels, TopicKind};
+use crate::channels::Channels;
 use crate::client::Clients;
 use crate::event_classes::EventClasses;
 use crate::key_change::{Cause, ChangeKind, KeyChange};
@@ -77,8 +77,7 @@ impl Notifications {
         let (db, key) = (change.db, &*change.key);
         let send = |space: &str, channel: &[u8], text: &[u8]| {
             let channel = [format!("__{space}@{db}__:").as_bytes(), channel].concat();
-            self.channels
-                .publish(TopicKind::Channel, &channel, text, clients);
+            self.channels.publish_about(key, &channel, text, clients);
         };
         if classes.has(EventClasses::KEYSPACE) {
             send("keyspace", key, event.as_bytes());

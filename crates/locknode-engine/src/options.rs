@@ -8,6 +8,7 @@
 //!
 //! The text of a row documents the field, and it is the flag's help.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use locknode_resp::parse_integer;
@@ -30,7 +31,7 @@ macro_rules! options {
         $field:ident: $type:ty = $default:expr, $name:literal $kind:ident($($range:expr)?) $change:ident;
     )+) => {
         /// The options as set at the start or by CONFIG SET. Sizes are in bytes, times in seconds.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Options {
             $($(#[doc = $text])+ $(#[cfg(feature = $feature)])? pub $field: $type,)+
@@ -63,6 +64,13 @@ options! {
     /// Protects the locks from anyone who reaches the port. A flag is visible in the process list:
     /// the environment variable and the file keep it to this user.
     requirepass: String = String::new(), "requirepass" Text() Live;
+
+    /// File with users and what each may do (ACL), in Redis's format; empty for none.
+    ///
+    /// Read at the start, by ACL LOAD, and written by ACL SAVE. With it, the password of those who
+    /// log in without a name is in the file, too, not in requirepass.
+    #[cfg(feature = "acl")]
+    aclfile: String = String::new(), "aclfile" Text() AtStart;
 
     /// Without a password, serve only clients that connect by loopback or by the Unix socket.
     ///
@@ -210,6 +218,17 @@ options! {
 
     /// Allow DEBUG, for tests.
     enable_debug_command: bool = false, "enable-debug-command" Switch() AtStart;
+}
+
+/// Hides the password.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = HostFacts::default();
+        let shown = Self::TABLE.iter().filter(|it| it.name != "requirepass");
+        f.debug_map()
+            .entries(shown.map(|it| (it.name, it.show(self, &facts))))
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -441,7 +460,7 @@ fn size_or_percent(text: &[u8]) -> Result<i64, String> {
 }
 
 /// Returns the number if the option can have it; `None` stands for a number below zero.
-fn within<N: PartialOrd + std::fmt::Display>(
+fn within<N: PartialOrd + fmt::Display>(
     number: Option<N>,
     range: &RangeInclusive<N>,
 ) -> Result<N, String> {

@@ -10,11 +10,14 @@ use crate::host::{Host, HostFacts};
 use crate::keyspace::Space;
 use crate::observers::Observers;
 use crate::pause::Pause;
+#[cfg(feature = "acl")]
+use crate::script::StartThread;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::time::Moment;
 use crate::timings::Timings;
 use crate::turns::Turns;
+use crate::users::Users;
 #[cfg(feature = "compat")]
 use crate::waiters::Waiters;
 
@@ -22,12 +25,15 @@ use crate::waiters::Waiters;
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) users: Arc<Users>,
     pub(crate) clients: Arc<Clients>,
     pub(crate) counters: Counters,
     pub(crate) observers: Arc<Observers>,
     pub(crate) pause: Pause,
-    pub(crate) host: Box<dyn Host>,
+    pub(crate) host: Arc<dyn Host>,
     pub(crate) scripts: Scripts,
+    #[cfg(feature = "acl")]
+    pub(crate) start_thread: Option<StartThread>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) guard: Guard,
@@ -49,6 +55,8 @@ impl Services {
 
     /// Does what the options say, where something else than a command has to know.
     pub(crate) fn obey_options(&self) {
+        self.settings
+            .read(|options| self.users.obey_requirepass(&options.requirepass));
         #[cfg(feature = "metrics")]
         self.settings.read(|options| self.timings.obey(options));
         #[cfg(feature = "compat")]

@@ -8,10 +8,13 @@ use locknode_resp::Encoder;
 use locknode_resp::Protocol;
 
 use crate::client::Client;
+#[cfg(feature = "acl")]
+use crate::file_task::FileTask;
 use crate::guard::Need;
 use crate::holds::Holds;
 #[cfg(feature = "compat")]
 use crate::holds::LongScript;
+use crate::logins::Logins;
 #[cfg(feature = "compat")]
 use crate::monitors::Monitor;
 #[cfg(feature = "compat")]
@@ -22,6 +25,9 @@ use crate::timings::Began;
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
 use crate::turns::Place;
+use crate::users::Account;
+#[cfg(feature = "acl")]
+use crate::users::User;
 #[cfg(feature = "compat")]
 use crate::waiters::Waiter;
 #[cfg(feature = "compat")]
@@ -34,6 +40,15 @@ pub struct Session {
     pub(crate) protocol: Protocol,
     pub(crate) db: u8,
     pub(crate) is_authenticated: bool,
+    /// The version of the users when it last looked at its own; 0 when it has to look.
+    pub(crate) seen_users: u32,
+    /// Its user, if anything is forbidden to it.
+    #[cfg(feature = "acl")]
+    pub(crate) user: Option<Arc<User>>,
+    pub(crate) logins: Logins,
+    /// What ACL LOAD or SAVE waits for.
+    #[cfg(feature = "acl")]
+    pub(crate) file_task: Option<Arc<FileTask>>,
     pub(crate) reply_mode: ReplyMode,
     /// Commands need more checks than usual; see [`Session::note_state`].
     pub(crate) is_special: bool,
@@ -98,6 +113,12 @@ impl Session {
             protocol: Protocol::Resp2,
             db: 0,
             is_authenticated,
+            seen_users: 0,
+            #[cfg(feature = "acl")]
+            user: None,
+            logins: Logins::default(),
+            #[cfg(feature = "acl")]
+            file_task: None,
             reply_mode: ReplyMode::On,
             is_special: false,
             transaction: None,
@@ -159,6 +180,57 @@ impl Session {
         is_waiting.then_some(self.waiting.until)
     }
 
+    /// Returns until when the next command waits for something of its own.
+    pub(crate) fn own_wait_end(&self, now: Time) -> Option<Time> {
+        #[cfg(feature = "acl")]
+        if self
+            .file_task
+            .as_ref()
+            .is_some_and(|task| task.is_running())
+        {
+            return Some(now.saturating_add(AGAIN));
+        }
+        self.logins.wait_end(now)
+    }
+
+    /// Makes it a user's, who has given a password.
+    #[cfg_attr(
+        not(feature = "acl"),
+        expect(unused_variables, reason = "there is one user")
+    )]
+    pub(crate) fn log_in(&mut self, account: Arc<Account>) {
+        #[cfg(feature = "acl")]
+        self.client.become_user(Some(account));
+        self.seen_users = 0;
+        self.look_at_user();
+    }
+
+    /// Makes it that of the user `default`.
+    pub(crate) fn log_out(&mut self) {
+        #[cfg(feature = "acl")]
+        self.client.become_user(None);
+        self.seen_users = 0;
+        self.look_at_user();
+    }
+
+    /// Notes what its user may do now.
+    pub(crate) fn look_at_user(&mut self) {
+        #[cfg(feature = "acl")]
+        {
+            self.user = Some(self.client.user()).filter(|user| user.is_restricted());
+        }
+        self.note_state();
+    }
+
+    /// Returns whether its user may run the scripts that are one operation on the table.
+    #[inline]
+    pub(crate) fn runs_shapes(&self) -> bool {
+        #[cfg(feature = "acl")]
+        return self.user.as_ref().is_none_or(|user| user.runs_shapes());
+        #[cfg(not(feature = "acl"))]
+        true
+    }
+
     /// Returns whether a command that waits may be offered again once the connection has yielded to
     /// others.
     pub const fn is_in_queue(&self) -> bool {
@@ -188,6 +260,10 @@ impl Session {
 
     /// Forgets such a script, whose command was answered without it.
     pub(crate) fn drop_script(&mut self) {
+        #[cfg(feature = "acl")]
+        {
+            self.file_task = None;
+        }
         #[cfg(feature = "compat")]
         {
             self.script = None;
@@ -252,7 +328,11 @@ impl Session {
     /// Notes that something changed which decides whether commands need more checks than usual. All
     /// of that is in one flag, so that other connections pay for one branch.
     pub(crate) const fn note_state(&mut self) {
-        self.is_special = self.transaction.is_some();
+        self.is_special = self.transaction.is_some() || self.logins.are_held();
+        #[cfg(feature = "acl")]
+        {
+            self.is_special |= self.user.is_some();
+        }
         #[cfg(feature = "compat")]
         {
             self.is_special |= self.subscriptions.is_some();

@@ -17,7 +17,6 @@ pub(crate) struct Settings {
     mail_max: AtomicU64,
     bulk_len_max: AtomicU64,
     request_len_max: AtomicU64,
-    has_password: AtomicBool,
     is_sweeping_off: AtomicBool,
 }
 
@@ -30,7 +29,6 @@ impl Settings {
             mail_max: AtomicU64::new(0),
             bulk_len_max: AtomicU64::new(0),
             request_len_max: AtomicU64::new(0),
-            has_password: AtomicBool::new(false),
             is_sweeping_off: AtomicBool::new(false),
         };
         settings.change(|current| *current = options);
@@ -62,8 +60,6 @@ impl Settings {
             options.client_output_buffer_limit.pubsub.hard,
             Ordering::Relaxed,
         );
-        self.has_password
-            .store(!options.requirepass.is_empty(), Ordering::Relaxed);
         result
     }
 
@@ -83,11 +79,6 @@ impl Settings {
     #[cfg(feature = "compat")]
     pub(crate) fn mail_max(&self) -> usize {
         or_no_limit(self.mail_max.load(Ordering::Relaxed))
-    }
-
-    /// Returns whether clients must authenticate.
-    pub(crate) fn has_password(&self) -> bool {
-        self.has_password.load(Ordering::Relaxed)
     }
 
     /// Returns whether expired locks are reclaimed in the background; DEBUG SET-ACTIVE-EXPIRE 0

@@ -366,6 +366,7 @@ impl Table {
             // A client that broadcasts now may have tracked its reads before.
             if let Some(entry) = self.clients.get_mut(&id)
                 && !entry.mode.is_broadcast
+                && entry.client.may_read(key)
                 && !(entry.mode.is_no_loop && writer == Some(id))
             {
                 self.asleep.extend(entry.tell(&invalidation, clients));
@@ -396,12 +397,15 @@ impl Table {
                 let Some(entry) = self.clients.get_mut(id) else {
                     continue;
                 };
-                if !entry.mode.is_no_loop || !writers.contains(id) {
+                let wants_all = !entry.mode.is_no_loop || !writers.contains(id);
+                if wants_all && all.iter().all(|key| entry.client.may_read(key)) {
                     self.asleep.extend(entry.tell(&invalidation, clients));
                     continue;
                 }
-                let of_others = changed.iter().filter(|(_, writer)| **writer != Some(*id));
-                let keys: Vec<&[u8]> = of_others.map(|(key, _)| &**key).collect();
+                let keys = changed.iter().filter(|(key, writer)| {
+                    (wants_all || **writer != Some(*id)) && entry.client.may_read(key)
+                });
+                let keys: Vec<&[u8]> = keys.map(|(key, _)| &**key).collect();
                 if !keys.is_empty() {
                     let invalidation = Invalidation::new(Some(&keys));
                     self.asleep.extend(entry.tell(&invalidation, clients));

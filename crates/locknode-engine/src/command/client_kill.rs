@@ -7,8 +7,9 @@ use locknode_resp::{Encoder, parse_integer};
 use super::client_list::{ClientType, refuse_type};
 use super::context::{Context, Flow};
 use super::refusal;
-use crate::client::{Client, DEFAULT_USER};
+use crate::client::Client;
 use crate::time::Time;
+use crate::users::Users;
 
 /// The connections to close: those that pass every filter. If a filter appears twice, the last one
 /// counts.
@@ -18,6 +19,7 @@ struct Filter<'a> {
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
     client_type: Option<ClientType>,
+    user: Option<&'a [u8]>,
     age_min: Option<Duration>,
     includes_me: bool,
 }
@@ -35,13 +37,14 @@ pub(super) fn kill(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut En
             _ => reply.ok(),
         };
     }
-    if let Some(filter) = parse(args.get(2..).unwrap_or_default(), reply) {
+    let words = args.get(2..).unwrap_or_default();
+    if let Some(filter) = parse(words, &context.services.users, reply) {
         reply.integer(close(context, &filter));
     }
 }
 
 /// Parses the filters; replies with the refusal and returns `None` if they are invalid.
-fn parse<'a>(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Filter<'a>> {
+fn parse<'a>(mut words: &[&'a [u8]], users: &Users, reply: &mut Encoder<'_>) -> Option<Filter<'a>> {
     let mut filter = Filter::default();
     while let &[option, value, ref rest @ ..] = words {
         words = rest;
@@ -62,10 +65,11 @@ fn parse<'a>(mut words: &[&'a [u8]], reply: &mut Encoder<'_>) -> Option<Filter<'
         } else if option.eq_ignore_ascii_case(b"laddr") {
             filter.laddr = Some(value);
         } else if option.eq_ignore_ascii_case(b"user") {
-            if value != DEFAULT_USER {
+            if !users.has(value) {
                 refusal::quoting(reply, "ERR No such user '", value, "'");
                 return None;
             }
+            filter.user = Some(value);
         } else if option.eq_ignore_ascii_case(b"skipme") && value.eq_ignore_ascii_case(b"yes") {
             filter.includes_me = false;
         } else if option.eq_ignore_ascii_case(b"skipme") && value.eq_ignore_ascii_case(b"no") {
@@ -132,6 +136,7 @@ impl Filter<'_> {
                 .laddr
                 .is_none_or(|laddr| laddr == client.laddr.as_bytes())
             && self.client_type.is_none_or(|kind| kind.includes(client))
+            && self.user.is_none_or(|user| user == client.user_name())
             && self
                 .age_min
                 .is_none_or(|age| now.since(client.connected).as_secs() >= age.as_secs())

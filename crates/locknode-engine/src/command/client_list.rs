@@ -111,7 +111,7 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={idle} flags={} db={} sub={sub} psub={psub} ssub={ssub} \
-         multi={} watch={} cmd={} user=default redir={redirect} resp={} lib-name={} lib-ver={} tot-cmds={}",
+         multi={} watch={} cmd={} user={} redir={redirect} resp={} lib-name={} lib-ver={} tot-cmds={}",
         client.id,
         client.addr,
         client.laddr,
@@ -123,6 +123,7 @@ fn describe(text: &mut String, context: &Context<'_, '_>, client: &Client) {
         client.queued().map_or(-1, i64::from),
         client.watched(),
         command(context.commands, client),
+        client.user_name().escape_ascii(),
         client.protocol.load(Ordering::Relaxed),
         name(NameKind::Library),
         name(NameKind::LibraryVersion),

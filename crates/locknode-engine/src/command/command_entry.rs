@@ -4,21 +4,22 @@
 use locknode_resp::Encoder;
 
 use super::argument::arguments;
+use super::category::Category;
 use super::spec::{Call, Flags, Keys, Spec};
 use super::subcommand::{self, HELP};
 
 /// One command or subcommand as COMMAND describes it.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// `get`, or `client|list`.
-    pub(super) name: String,
-    spec: Spec,
+    pub(crate) name: String,
+    pub(crate) spec: Spec,
     subcommands: Vec<Self>,
 }
 
 /// The positions of a command's keys that COMMAND shows. Scripts locate their own keys, after a
 /// count.
-pub(super) fn key_positions(spec: &Spec) -> Keys {
+pub(crate) fn key_positions(spec: &Spec) -> Keys {
     match spec.keys {
         Keys::Own if spec.name.starts_with("eval") => Keys::Counted { at: 2, step: 1 },
         Keys::Own => Keys::None,
@@ -31,6 +32,7 @@ impl Entry {
         let help = Spec {
             name: HELP,
             call: Call::any(2, subcommand::run),
+            flags: spec.flags.without(Flags::ADMIN),
             summary: "Print the subcommands.",
             since: "5.0.0",
             subcommands: &[],
@@ -51,7 +53,7 @@ impl Entry {
     }
 
     /// The command, then its subcommands.
-    pub(super) fn with_subcommands(spec: &Spec) -> impl Iterator<Item = Self> {
+    pub(crate) fn with_subcommands(spec: &Spec) -> impl Iterator<Item = Self> {
         let command = Self::of(spec);
         let subcommands = command.subcommands.clone();
         std::iter::once(command).chain(subcommands)
@@ -114,34 +116,16 @@ impl Entry {
 
     /// Returns whether the category, named without its `@`, is one of the command's.
     pub(super) fn is_in_category(&self, name: &[u8]) -> bool {
-        let is_it = |category: &&str| category.as_bytes().strip_prefix(b"@") == Some(name);
-        self.categories().iter().any(is_it)
+        let is_it = |it: &Category| it.name().as_bytes().strip_prefix(b"@") == Some(name);
+        let category = Category::ALL.into_iter().find(is_it);
+        category.is_some_and(|category| category.has(&self.name, &self.spec))
     }
 
-    /// The ACL categories that Redis derives from the flags and the group.
     fn categories(&self) -> Vec<&'static str> {
-        let is_admin = self.spec.flags.has(Flags::ADMIN);
-        let rows = [
-            ("@write", self.spec.flags.has(Flags::WRITE)),
-            ("@read", self.spec.flags.has(Flags::READONLY)),
-            ("@keyspace", self.spec.group == "generic"),
-            ("@string", self.spec.group == "string"),
-            ("@hash", self.spec.group == "hash"),
-            ("@list", self.spec.group == "list"),
-            ("@set", self.spec.group == "set"),
-            ("@sortedset", self.spec.group == "sorted-set"),
-            ("@pubsub", self.spec.group == "pubsub"),
-            ("@scripting", self.spec.group == "scripting"),
-            ("@connection", self.spec.group == "connection"),
-            ("@admin", is_admin),
-            ("@dangerous", is_admin),
-            ("@fast", self.spec.flags.has(Flags::FAST)),
-            ("@slow", !self.spec.flags.has(Flags::FAST)),
-        ];
-        rows.into_iter()
-            .filter(|(_, applies)| *applies)
-            .map(|(name, _)| name)
-            .collect()
+        let of_redis = |category: &Category| *category != Category::Lock;
+        let categories = Category::ALL.into_iter().filter(of_redis);
+        let its = categories.filter(|category| category.has(&self.name, &self.spec));
+        its.map(Category::name).collect()
     }
 
     fn flag_names(&self) -> Vec<&'static str> {

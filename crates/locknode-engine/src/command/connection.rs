@@ -1,6 +1,5 @@
 //! The connection itself: HELLO, AUTH, SELECT, PING, ECHO, RESET and QUIT.
 
-use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 use locknode_resp::{Encoder, Protocol, parse_integer};
@@ -9,9 +8,11 @@ use super::client_name;
 use super::context::{Context, Flow};
 use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
-use crate::client::{DEFAULT_USER, NameKind};
+use crate::client::NameKind;
 use crate::key_hash::DATABASES;
+use crate::logins::Logins;
 use crate::session::ReplyMode;
+use crate::users::DEFAULT_USER;
 use crate::version::REDIS_VERSION;
 
 /// The options of a HELLO.
@@ -30,7 +31,7 @@ fn hello(context: &mut Context<'_, '_>, _: &[&[u8]; 1], words: &[&[u8]], reply: 
     if let Some((user, password)) = greeting.login
         && !log_in(context, user, password)
     {
-        return reply.error(WRONG_PASSWORD);
+        return refuse_login(context, reply);
     }
     if needs_login(context) {
         return reply.error(HELLO_NO_AUTH);
@@ -121,7 +122,7 @@ fn auth(
     reply: &mut Encoder<'_>,
 ) {
     let is_welcome = match words {
-        [] if !context.services.settings.has_password() => {
+        [] if context.services.users.is_open() => {
             return reply.error(AUTH_WITHOUT_PASSWORD);
         }
         [] => log_in(context, DEFAULT_USER, first),
@@ -131,37 +132,44 @@ fn auth(
     if is_welcome {
         reply.ok()
     } else {
-        reply.error(WRONG_PASSWORD)
+        refuse_login(context, reply)
     }
 }
 
-/// Authenticates the session if the password is correct; a wrong one changes nothing. The only user
-/// is `default`, and without `requirepass` every password is correct.
+/// Authenticates the session if the password is correct; a wrong one changes nothing.
 fn log_in(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> bool {
-    let is_right = user == DEFAULT_USER
-        && context.services.settings.read(|options| {
-            options.requirepass.is_empty() || is_secret(password, options.requirepass.as_bytes())
-        });
-    if is_right {
-        context.session.is_authenticated = true;
-    } else {
-        context.services.counters.note_failed_auth();
+    let (services, now) = (context.services, context.moment.time);
+    // A transaction is no way to try many passwords at once.
+    if context.session.logins.wait_end(now).is_some() {
+        return false;
     }
-    is_right
+    let account = services.users.log_in(user, password, &services.settings);
+    let Some(account) = account else {
+        return false;
+    };
+    let session = &mut *context.session;
+    session.is_authenticated = true;
+    session.logins = Logins::default();
+    session.log_in(account);
+    true
 }
 
-/// Compares in a time that depends only on the length of `given`, so that the time reveals nothing
-/// about the secret.
-fn is_secret(given: &[u8], secret: &[u8]) -> bool {
-    let mut difference = given.len() ^ secret.len();
-    for (byte, expected) in given.iter().zip(secret.iter().cycle()) {
-        difference |= usize::from(black_box(byte ^ expected));
+/// Refuses a login, after a while outside of a transaction.
+fn refuse_login(context: &mut Context<'_, '_>, reply: &mut Encoder<'_>) {
+    let (session, now) = (&mut *context.session, context.moment.time);
+    let is_in_transaction = context.journal.is_some();
+    let is_due = session.logins.fail(now, is_in_transaction);
+    session.note_state();
+    if is_due {
+        context.services.counters.note_failed_auth();
+        return reply.error(WRONG_PASSWORD);
     }
-    difference == 0
+    session.begin_waiting(now);
+    context.flow = Flow::Paused;
 }
 
 fn needs_login(context: &Context<'_, '_>) -> bool {
-    !context.session.is_authenticated && context.services.settings.has_password()
+    !context.session.is_authenticated && context.services.users.needs_login()
 }
 
 fn select(context: &mut Context<'_, '_>, [_, index]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
@@ -216,8 +224,8 @@ fn reset(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_>)
     {
         session.subscriptions = None;
     }
-    session.note_state();
-    session.is_authenticated = !context.services.settings.has_password();
+    session.is_authenticated = !context.services.users.needs_login();
+    session.log_out();
     #[cfg(feature = "compat")]
     {
         session.monitor = None;
@@ -296,23 +304,3 @@ pub(crate) const SPECS: &[Spec] = specs! {
     /// Closes the connection.
     "quit", call: Call::any(-1, quit), flags: OPENING.and(Flags::TRANSACTION), ..CONNECTION;
 };
-
-#[cfg(test)]
-mod tests {
-    use super::is_secret;
-
-    #[test]
-    fn only_the_whole_secret_matches() {
-        for (given, want) in [
-            ("secret", true),
-            ("", false),
-            ("s", false),
-            ("secre", false),
-            ("secrets", false),
-            ("secretsecret", false),
-            ("Secret", false),
-        ] {
-            assert_eq!(is_secret(given.as_bytes(), b"secret"), want, "{given:?}");
-        }
-    }
-}

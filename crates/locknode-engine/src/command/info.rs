@@ -242,6 +242,10 @@ fn stats(report: &mut Report<'_, '_, '_>) {
         counters.errors().values().sum::<u64>(),
     );
     report.field("acl_access_denied_auth", counters.failed_auths());
+    let [command, key, channel] = counters.denials();
+    report.field("acl_access_denied_cmd", command);
+    report.field("acl_access_denied_key", key);
+    report.field("acl_access_denied_channel", channel);
     report.field("locknode_shard_waits", totals.shard_waits);
 }
 

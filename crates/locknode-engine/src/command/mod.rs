@@ -5,8 +5,11 @@
 //! ```
 
 mod absent;
+#[cfg(feature = "acl")]
+mod acl;
 mod admin;
 mod argument;
+mod category;
 mod changes;
 mod client;
 mod client_kill;
@@ -19,6 +22,7 @@ mod config_option;
 mod connection;
 mod context;
 mod debug;
+mod denial;
 mod exists;
 mod expiry;
 mod flush;
@@ -36,7 +40,11 @@ mod lock;
 mod monitor;
 mod multi;
 mod number;
+#[cfg(feature = "acl")]
+pub(crate) mod numbers;
 mod option_word;
+#[cfg(feature = "acl")]
+pub(crate) mod permission;
 #[cfg(feature = "compat")]
 pub(crate) mod pubsub;
 pub(crate) mod refusal;
@@ -44,6 +52,7 @@ mod release;
 mod scan;
 mod script_kill;
 mod script_time;
+mod script_value;
 mod scripting;
 pub(crate) mod secrets;
 mod seen;
@@ -240,6 +249,8 @@ const FAMILIES: &[&[Spec]] = &[
     admin::SPECS,
     debug::SPECS,
     absent::SPECS,
+    #[cfg(feature = "acl")]
+    acl::SPECS,
     latency::SPECS,
     transaction::SPECS,
     #[cfg(feature = "compat")]

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "compat")]
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use locknode_resp::{Encoder, Protocol, parse_integer};
@@ -16,10 +17,12 @@ use super::inputs::{Inputs, split};
 use super::journal::{BYTES_MAX, SUSPENDED_BYTES_MAX};
 use super::refusal;
 use super::script_kill::kill;
+use super::script_value::write_value;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 #[cfg(feature = "compat")]
 use super::suspended::Suspended;
+use crate::command_id::CommandId;
 use crate::holds::Hold;
 use crate::script::{Answer, Caller, ScriptError, Shape, Unit, Value, Write};
 use crate::scripts::{Script, Sha};
@@ -132,6 +135,9 @@ fn run_shape(
     call: &Inputs<'_, '_>,
     reply: &mut Encoder<'_>,
 ) -> bool {
+    if !context.session.runs_shapes() {
+        return false;
+    }
     let (Some(key), Some(token)) = (call.keys.first(), call.argv.first()) else {
         return false;
     };
@@ -337,37 +343,6 @@ pub(super) fn note_steps(context: &mut Context<'_, '_>, steps: usize) {
     }
 }
 
-fn write_value(value: &Value, reply: &mut Encoder<'_>) {
-    match value {
-        Value::Nil => reply.null(),
-        Value::Boolean(is_true) => reply.boolean(*is_true),
-        Value::Integer(n) => reply.integer(*n),
-        Value::Double(number) => reply.double(*number),
-        Value::BigNumber(text) if reply.protocol() == Protocol::Resp3 => {
-            reply.raw(&[b"(".as_slice(), text, b"\r\n"].concat());
-        }
-        Value::Verbatim(format, text) => reply.verbatim(*format, text),
-        Value::Bulk(bytes) | Value::BigNumber(bytes) => reply.bulk(bytes),
-        Value::Status(text) => reply.simple(&String::from_utf8_lossy(text)),
-        Value::Error(text) => reply.error_bytes(text),
-        Value::Map(pairs) => {
-            reply.map(pairs.len());
-            for (key, value) in pairs {
-                write_value(key, reply);
-                write_value(value, reply);
-            }
-        }
-        Value::Set(items) => {
-            reply.set(items.len());
-            items.iter().for_each(|item| write_value(item, reply));
-        }
-        Value::Array(items) => {
-            reply.array(items.len());
-            items.iter().for_each(|item| write_value(item, reply));
-        }
-    }
-}
-
 /// What a script has done so far.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -436,12 +411,13 @@ impl Caller for ScriptCaller<'_, '_, '_> {
     fn call(&mut self, args: &[&[u8]], protocol: Protocol, reply: &mut Vec<u8>) {
         let commands = self.context.commands;
         let mut encoder = Encoder::new(reply, protocol);
-        let spec = args.first().and_then(|name| commands.find(name));
-        let Some((spec, row)) = spec.and_then(|(_, spec)| Some((spec, spec.row(args)?))) else {
+        let found = args.first().and_then(|name| commands.find(name));
+        let Some((id, spec, row)) = found.and_then(|(id, spec)| Some((id, spec, spec.row(args)?)))
+        else {
             return encoder.error("ERR Unknown Redis command called from script");
         };
-        if let Some(refusal) = self.refusal(row, args) {
-            return encoder.error(refusal);
+        if let Some(refusal) = self.refusal((id, spec), row, args) {
+            return encoder.error(&refusal);
         }
         if self.context.services.holds.are_there() && !self.take_keys(spec, args) {
             return encoder.error(refusal::BUSY);
@@ -459,25 +435,33 @@ impl Caller for ScriptCaller<'_, '_, '_> {
 
 impl ScriptCaller<'_, '_, '_> {
     /// Returns why a command is not executed, if it is not.
-    fn refusal(&self, spec: &Spec, args: &[&[u8]]) -> Option<&'static str> {
-        if !spec.accepts(args.len()) {
-            Some("ERR Wrong number of args calling Redis command from script")
+    fn refusal(
+        &self,
+        (id, container): (CommandId, &Spec),
+        spec: &Spec,
+        args: &[&[u8]],
+    ) -> Option<Cow<'static, str>> {
+        let text = if !spec.accepts(args.len()) {
+            "ERR Wrong number of args calling Redis command from script"
         } else if spec.flags.has(Flags::NOSCRIPT) {
-            Some("ERR This Redis command is not allowed from script")
+            "ERR This Redis command is not allowed from script"
+        } else if let Some(denial) = self.context.denial_in_script(id, container, args) {
+            return Some(denial.into());
         } else if self.work.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
-            Some("ERR Write commands are not allowed from read-only scripts.")
+            "ERR Write commands are not allowed from read-only scripts."
         } else if spec.keys == Keys::All && spec.flags.has(Flags::WRITE) {
-            Some("UNSUPPORTED a command that removes all keys in a script: send it outside")
+            "UNSUPPORTED a command that removes all keys in a script: send it outside"
         } else if spec.flags.has(Flags::DENYOOM)
             // A script that has begun to write must end: it may be releasing a lock. One that takes
             // long could fill the memory.
             && (self.work.hold.is_some() || !Journal::has_begun(self.context))
             && self.context.services.is_out_of_memory(self.context.space)
         {
-            Some(refusal::OOM)
+            refusal::OOM
         } else {
-            None
-        }
+            return None;
+        };
+        Some(text.into())
     }
 
     /// Keeps the keys of a suspended script from others; returns `false` when another one has them.

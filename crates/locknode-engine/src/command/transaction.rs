@@ -119,7 +119,10 @@ fn run_one(
             usize::try_from(key_count / KEYS_PER_STEP).unwrap_or(0),
         );
     }
-    if !Journal::run(context, spec, args, &mut reply) {
+    let denial = context.denial_since_queued(id, spec, args);
+    if let Some(denial) = &denial {
+        reply.error(denial);
+    } else if !Journal::run(context, spec, args, &mut reply) {
         return Err(Stop::Overfull);
     }
     if context.services.observers.are_there() {

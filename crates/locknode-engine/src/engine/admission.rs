@@ -5,6 +5,8 @@ use std::time::Duration;
 use locknode_resp::Encoder;
 
 use super::Engine;
+#[cfg(feature = "acl")]
+use crate::command::permission;
 #[cfg(feature = "compat")]
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
 #[cfg(feature = "compat")]
@@ -23,6 +25,9 @@ pub(super) enum Refusal {
     Protected(CommandId),
     Unauthenticated(CommandId),
     NotInTransaction(CommandId),
+    /// The user may not do it, in words.
+    #[cfg(feature = "acl")]
+    NoPermission(CommandId, Box<str>),
     Queued(CommandId, &'static Spec),
     #[cfg(feature = "compat")]
     Subscribed(CommandId, &'static Spec),
@@ -35,7 +40,7 @@ impl Engine {
     #[inline]
     pub(super) fn admit(
         &self,
-        session: &Session,
+        session: &mut Session,
         name: &[u8],
         args: &[&[u8]],
         now: Time,
@@ -49,18 +54,36 @@ impl Engine {
         {
             return Err(Refusal::Protected(id));
         }
-        if !session.is_authenticated
-            && !spec.flags.has(Flags::NO_AUTH)
-            && self.services.settings.has_password()
-        {
-            return Err(Refusal::Unauthenticated(id));
+        if session.seen_users != self.services.users.version() {
+            self.look_at_user(session, id, spec.flags)?;
         }
         if session.is_special {
-            self.admit_special(session, id, spec, now)?;
+            self.admit_special(session, (id, spec), args, now)?;
         } else {
             self.admit_now(id, spec.flags, now)?;
         }
         Ok((id, spec))
+    }
+
+    /// Finds out whether a connection is welcome, and what its user may do, after users have changed or
+    /// before it has logged in.
+    #[cold]
+    fn look_at_user(
+        &self,
+        session: &mut Session,
+        id: CommandId,
+        flags: Flags,
+    ) -> Result<(), Refusal> {
+        let version = self.services.users.version();
+        if !session.is_authenticated && self.services.users.needs_login() {
+            if flags.has(Flags::NO_AUTH) {
+                return Ok(());
+            }
+            return Err(Refusal::Unauthenticated(id));
+        }
+        session.look_at_user();
+        session.seen_users = version;
+        Ok(())
     }
 
     /// Makes the checks that depend on the state of the node.
@@ -82,11 +105,20 @@ impl Engine {
     #[cold]
     fn admit_special(
         &self,
-        session: &Session,
-        id: CommandId,
-        spec: &'static Spec,
+        session: &mut Session,
+        (id, spec): (CommandId, &'static Spec),
+        args: &[&[u8]],
         now: Time,
     ) -> Result<(), Refusal> {
+        if session.logins.wait_end(now).is_some() {
+            return Err(Refusal::Paused);
+        }
+        session.logins.settle(now);
+        session.note_state();
+        if session.transaction.is_some() && spec.flags.has(Flags::NO_MULTI) {
+            return Err(Refusal::NotInTransaction(id));
+        }
+        self.check_permission(session, (id, spec), args)?;
         #[cfg(feature = "compat")]
         if session.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Refusal::Subscribed(id, spec));
@@ -94,9 +126,6 @@ impl Engine {
         let Some(transaction) = &session.transaction else {
             return self.admit_now(id, spec.flags, now);
         };
-        if spec.flags.has(Flags::NO_MULTI) {
-            return Err(Refusal::NotInTransaction(id));
-        }
         // A pause of writes holds back an EXEC of writes.
         let flags = match spec.name {
             "exec" => spec.flags.and(transaction.flags()),
@@ -108,6 +137,25 @@ impl Engine {
         } else {
             Err(Refusal::Queued(id, spec))
         }
+    }
+
+    /// Checks what the session's user may do.
+    fn check_permission(
+        &self,
+        session: &Session,
+        (id, spec): (CommandId, &'static Spec),
+        args: &[&[u8]],
+    ) -> Result<(), Refusal> {
+        #[cfg(feature = "acl")]
+        if let Some(user) = &session.user
+            && let Err(denial) = permission::check(user, id, spec, args)
+        {
+            self.services.counters.note_denial(denial);
+            let text = format!("NOPERM {}", denial.text(user));
+            return Err(Refusal::NoPermission(id, text.into()));
+        }
+        let _ = (session, id, spec, args);
+        Ok(())
     }
 
     /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
@@ -159,6 +207,11 @@ impl Engine {
             }
             Refusal::NotInTransaction(id) => {
                 reply.error("ERR Command not allowed inside a transaction");
+                id
+            }
+            #[cfg(feature = "acl")]
+            Refusal::NoPermission(id, text) => {
+                reply.error(text);
                 id
             }
             #[cfg(feature = "compat")]

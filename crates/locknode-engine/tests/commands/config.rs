@@ -19,6 +19,7 @@ fn options_are_found_by_patterns() {
     node.run("HELLO 3");
     node.check("CONFIG GET maxclients timeout => %2 $10 maxclients $5 10000 $7 timeout $1 0\n CONFIG GET nosuch => %0");
     let options = 27
+        + usize::from(cfg!(feature = "acl"))
         + usize::from(cfg!(feature = "compat"))
         + 4 * usize::from(cfg!(feature = "metrics"))
         + 4 * usize::from(cfg!(feature = "tls"));

@@ -7,6 +7,7 @@
 //! * `values`: hashes, lists, sets and sorted sets
 //! * `suspended`: scripts that take long: who is served meanwhile, who waits
 //! * `model`: random command sequences against a naive model
+//! * `acl`: users, and what they may do (feature `acl`)
 //! * `connection`: HELLO, AUTH, SELECT, PING, ECHO, RESET, QUIT
 //! * `client`: CLIENT and its subcommands, with pauses and kills
 //! * `config`, `info`, `introspection`: CONFIG, INFO, COMMAND
@@ -18,6 +19,8 @@
 
 #![cfg(test)]
 
+#[cfg(feature = "acl")]
+mod acl;
 mod admin;
 mod client;
 mod config;

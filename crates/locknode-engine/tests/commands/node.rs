@@ -11,6 +11,8 @@ pub(crate) struct Node {
     pub(crate) clients: Vec<Session>,
     pub(crate) flow: Flow,
     has_clock: bool,
+    /// Whether the clock moves to the answer of a wrong password.
+    pub(crate) skips_login_delay: bool,
 }
 
 impl Node {
@@ -41,6 +43,7 @@ impl Node {
         let mut node = Self {
             shards: config.shards,
             has_clock: config.stopwatch.is_some(),
+            skips_login_delay: true,
             engine: Engine::new(config, moment),
             moment,
             clients: Vec::new(),
@@ -73,6 +76,13 @@ impl Node {
             let mut batch = self.engine.batch(self.moment);
             self.flow = batch.execute(session, args, &mut out);
             assert!(batch.finish(session, 1).is_none());
+            let is_login =
+                [&b"AUTH"[..], b"HELLO"].contains(&args[0].to_ascii_uppercase().as_slice());
+            if self.flow == Flow::Paused && is_login && self.skips_login_delay {
+                let until = self.engine.wait_end(session, self.moment.time);
+                self.moment.time = until.expect("the end of the delay");
+                continue;
+            }
             // Nobody else has to be served between two turns.
             if !session.is_in_queue() {
                 return out;
