@@ -45,6 +45,7 @@
 //!
 //! * `compat`: Lua 5.1, for scripts other than those of the known lock libraries. It needs a C
 //!   compiler. Without it such a script is refused.
+//! * `acl`: users with passwords and permissions, and `UsersFile`, where they are kept.
 //! * `tls`: `Tls`, for clients that connect over TLS. It needs a C compiler, too.
 //! * `metrics`: `Node::metrics`, the node's figures as Prometheus reads them.
 
@@ -74,6 +75,8 @@ mod tls;
 #[cfg(feature = "tls")]
 mod tls_listener;
 mod upcoming;
+#[cfg(feature = "acl")]
+mod users_file;
 
 pub use clock::{Clock, SystemClock};
 pub use directory::{Directory, DirectoryError};
@@ -99,6 +102,8 @@ pub use open_error::OpenNodeError;
 pub use tls::{Tls, TlsError};
 #[cfg(feature = "tls")]
 pub use tls_listener::{TlsListener, TlsStream};
+#[cfg(feature = "acl")]
+pub use users_file::{UsersFile, UsersFileError};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -242,6 +242,11 @@ impl Node {
         self.shared.notes.next().await
     }
 
+    /// Returns whether a client needs no password.
+    pub fn is_open(&self) -> bool {
+        self.shared.engine.is_open()
+    }
+
     /// Returns how long the node still refuses locks; `None` when it serves.
     pub fn quarantine_left(&self) -> Option<Duration> {
         let now = self.shared.clock.now().time;
@@ -299,7 +304,7 @@ impl Node {
             is_local,
         } = accepted;
         let options = self.options();
-        let session = if options.protected_mode && options.requirepass.is_empty() && !is_local {
+        let session = if options.protected_mode && self.shared.engine.is_open() && !is_local {
             Err(DENIED.as_bytes())
         } else {
             let now = self.shared.clock.now().time;

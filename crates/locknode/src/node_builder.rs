@@ -18,6 +18,8 @@ use crate::notes::Notes;
 use crate::open_error::OpenNodeError;
 use crate::process::{Process, Traffic};
 use crate::shared::Shared;
+#[cfg(feature = "acl")]
+use crate::users_file::UsersFile;
 
 /// Builds a [`Node`].
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub struct NodeBuilder {
     machine: Option<Machine>,
     #[cfg(feature = "hand-over")]
     legacy: crate::hand_over::Legacy,
+    #[cfg(feature = "acl")]
+    users_file: PathBuf,
 }
 
 impl Node {
@@ -71,6 +75,8 @@ impl NodeBuilder {
             machine: None,
             #[cfg(feature = "hand-over")]
             legacy: crate::hand_over::Legacy::default(),
+            #[cfg(feature = "acl")]
+            users_file: PathBuf::new(),
         }
     }
 
@@ -109,6 +115,18 @@ impl NodeBuilder {
     #[must_use]
     pub fn config_file(mut self, path: impl Into<String>) -> Self {
         self.config_file = path.into();
+        self
+    }
+
+    /// Begins with the users of a file, which ACL LOAD reads again and ACL SAVE writes.
+    ///
+    /// Without one, everybody is the user `default` until ACL SETUSER makes others, and the option
+    /// `aclfile` is ignored.
+    #[cfg(feature = "acl")]
+    #[must_use]
+    pub fn users_file(mut self, file: UsersFile) -> Self {
+        self.users_file = file.path;
+        self.config.users = Some(file.list);
         self
     }
 
@@ -264,12 +282,18 @@ impl NodeBuilder {
         let disk_status = Arc::<DiskStatus>::default();
         let notes = Arc::<Notes>::default();
         self.config.guard = GuardConfig::new(mode, self.settings.max_ttl, start);
+        #[cfg(feature = "acl")]
+        {
+            self.config.options.aclfile = self.users_file.display().to_string();
+        }
         self.config.host = Box::new(Process {
             traffic: Arc::clone(&traffic),
             disk_status: Arc::clone(&disk_status),
             notes: Arc::clone(&notes),
             config_file: self.config_file,
             directory,
+            #[cfg(feature = "acl")]
+            users_file: self.users_file,
         });
         let engine = Engine::new(self.config, self.clock.now());
         #[cfg(feature = "hand-over")]

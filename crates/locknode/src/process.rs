@@ -10,6 +10,8 @@ use locknode_engine::{Host, HostFacts};
 use crate::disk_thread::DiskStatus;
 use crate::notes::Notes;
 use crate::sync_waiters::lock;
+#[cfg(feature = "acl")]
+use crate::users_file;
 
 /// This process, as one node sees it.
 #[derive(Debug, Default)]
@@ -19,6 +21,9 @@ pub(crate) struct Process {
     pub(crate) notes: Arc<Notes>,
     pub(crate) config_file: String,
     pub(crate) directory: PathBuf,
+    /// Empty without one.
+    #[cfg(feature = "acl")]
+    pub(crate) users_file: PathBuf,
 }
 
 /// The bytes received and sent, and the addresses the node listens on.
@@ -60,6 +65,22 @@ impl Host for Process {
     fn descriptors(&self) -> (u64, u64) {
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         (open as u64, descriptors_max().unwrap_or(0))
+    }
+
+    #[cfg(feature = "acl")]
+    fn fill_random(&self, buffer: &mut [u8]) -> bool {
+        rand::fill(buffer);
+        true
+    }
+
+    #[cfg(feature = "acl")]
+    fn read_users(&self) -> Result<Vec<u8>, String> {
+        users_file::read(&self.users_file).map_err(|error| error.to_string())
+    }
+
+    #[cfg(feature = "acl")]
+    fn write_users(&self, text: &[u8]) -> Result<(), String> {
+        users_file::replace(&self.users_file, text).map_err(|error| error.to_string())
     }
 }
 
