@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redlock_client::{Builder, Error, ErrorKind, NodeAddress, Redlock, ReleaseAnswer, Released};
 
+use crate::connect_flags::ConnectFlags;
 use crate::failure::{Exit, Failure};
-use crate::tls_flags::TlsFlags;
 
 /// The nodes of the cluster.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) struct ClusterFlags {
     nodes: Vec<String>,
 
     #[command(flatten)]
-    tls: TlsFlags,
+    connect: ConnectFlags,
 }
 
 impl ClusterFlags {
@@ -31,7 +31,7 @@ impl ClusterFlags {
     ///
     /// If an address is wrong or given twice, or there are too many.
     pub(crate) fn client(&self) -> Result<Redlock, Failure> {
-        connect(&self.nodes, &self.tls, None)
+        connect(&self.nodes, &self.connect, None)
     }
 
     /// The same with an observer, for the locks of a program.
@@ -44,7 +44,7 @@ impl ClusterFlags {
         observer: std::sync::Arc<dyn redlock_client::Observer>,
         program: &str,
     ) -> Result<Redlock, Failure> {
-        let builder = builder(&self.nodes, &self.tls)?.observer(observer);
+        let builder = builder(&self.nodes, &self.connect)?.observer(observer);
         build(builder.label_of_program(program))
     }
 
@@ -74,18 +74,18 @@ impl ClusterFlags {
 /// If an address is wrong or given twice, or there are too many.
 pub(crate) fn connect(
     nodes: &[String],
-    tls: &TlsFlags,
+    flags: &ConnectFlags,
     timeout: Option<Duration>,
 ) -> Result<Redlock, Failure> {
-    let mut builder = builder(nodes, tls)?;
+    let mut builder = builder(nodes, flags)?;
     if let Some(timeout) = timeout {
         builder = builder.node_timeout(timeout).connect_timeout(timeout);
     }
     build(builder)
 }
 
-fn builder(nodes: &[String], tls: &TlsFlags) -> Result<Builder, Failure> {
-    tls.apply(Redlock::builder().nodes(urls(nodes)))
+fn builder(nodes: &[String], flags: &ConnectFlags) -> Result<Builder, Failure> {
+    flags.apply(Redlock::builder().nodes(urls(nodes)))
 }
 
 /// The nodes of a list that was split at its commas. A group of servers has commas of its own, up to the

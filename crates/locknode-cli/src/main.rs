@@ -21,6 +21,13 @@ mod cluster;
 mod command_line;
 #[cfg(feature = "completions")]
 mod completions;
+#[cfg(any(
+    feature = "bench",
+    feature = "lock",
+    feature = "run",
+    feature = "status"
+))]
+mod connect_flags;
 mod descriptors;
 #[cfg(feature = "status")]
 mod doctor;

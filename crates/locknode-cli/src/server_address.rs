@@ -10,7 +10,9 @@ use tokio_rustls::rustls::ClientConfig;
 #[cfg(feature = "tls")]
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::connect_flags::ConnectFlags;
 use crate::failure::Failure;
+#[cfg(feature = "tls")]
 use crate::tls_flags::TlsFlags;
 
 /// A server's address, with the password for it if one is needed. Shown without the password.
@@ -28,12 +30,12 @@ impl ServerAddress {
     /// # Errors
     ///
     /// A sentence about what is not an address. It does not repeat a text that may hold a password.
-    pub(crate) fn read(text: &str, flag: &str, tls: &TlsFlags) -> Result<Self, Failure> {
+    pub(crate) fn read(text: &str, flag: &str, flags: &ConnectFlags) -> Result<Self, Failure> {
         let refused = |error: AddressError| Failure::usage(format!("{flag}: {error}"));
-        let address = NodeAddress::parse(text).map_err(refused)?;
+        let address = flags.log_in(NodeAddress::parse(text).map_err(refused)?);
         address.check_credentials().map_err(refused)?;
         let mut address = Self::plain(address);
-        address.secure(tls)?;
+        address.secure(&flags.tls)?;
         Ok(address)
     }
 
@@ -59,7 +61,7 @@ impl ServerAddress {
 
     #[cfg(not(feature = "tls"))]
     #[expect(clippy::unnecessary_wraps, reason = "with TLS, files can be unusable")]
-    const fn secure(&mut self, _: &TlsFlags) -> Result<(), Failure> {
+    const fn secure(&mut self, _: &crate::tls_flags::TlsFlags) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -125,7 +127,8 @@ mod tests {
                 Some("p@%"),
             ),
         ] {
-            let address = ServerAddress::read(text, "--nodes", &TlsFlags::default()).expect(text);
+            let address =
+                ServerAddress::read(text, "--nodes", &ConnectFlags::default()).expect(text);
             assert_eq!(address.to_string(), shown, "{text}");
             assert_eq!(address.node.username(), username, "{text}");
             assert_eq!(address.node.password(), password, "{text}");
@@ -136,7 +139,8 @@ mod tests {
     #[test]
     fn what_is_no_address_is_said_to_be_none_without_its_password() {
         for text in ["redis://:secret@h:x", "redis://secret@h", "unix:secret", ""] {
-            let error = ServerAddress::read(text, "--nodes", &TlsFlags::default()).expect_err(text);
+            let error =
+                ServerAddress::read(text, "--nodes", &ConnectFlags::default()).expect_err(text);
             let text_of_error = error.to_string();
             assert!(text_of_error.starts_with("--nodes: "), "{text_of_error}");
             assert!(
@@ -148,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_login_and_the_database_come_first() {
-        let address = ServerAddress::read("redis://u:p@h/99", "--nodes", &TlsFlags::default())
+        let address = ServerAddress::read("redis://u:p@h/99", "--nodes", &ConnectFlags::default())
             .expect("an address");
         let expected = [&["AUTH", "u", "p"][..], &["SELECT", "99"]];
         assert_eq!(address.greeting(), expected);

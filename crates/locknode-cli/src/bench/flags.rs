@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::workload::Workload;
+use crate::connect_flags::ConnectFlags;
 use crate::duration;
-use crate::tls_flags::TlsFlags;
 
 /// Measure a node, or a Redis or Valkey server
 ///
@@ -34,7 +34,7 @@ pub(crate) struct BenchFlags {
     pub(super) against: Vec<String>,
 
     #[command(flatten)]
-    pub(super) tls: TlsFlags,
+    pub(super) connect: ConnectFlags,
 
     /// Rounds of --against
     #[arg(long, value_name = "N", default_value_t = 15, requires = "against")]

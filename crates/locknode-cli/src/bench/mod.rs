@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &BenchFlags) -> Result<Exit, Failure> {
     if flags.as_node {
         return own_node::serve(flags.connections, flags.ttl);
     }
-    let read = |address: &String, flag| ServerAddress::read(address, flag, &flags.tls);
+    let read = |address: &String, flag| ServerAddress::read(address, flag, &flags.connect);
     let against = (flags.against.iter()).map(|address| read(address, "--against"));
     let against: Vec<ServerAddress> = against.collect::<Result<_, _>>()?;
     let given = (flags.addr.as_ref()).map(|address| read(address, "--addr"));

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use locknode::{Node, Options};
 
+use crate::connect_flags::ConnectFlags;
 use crate::failure::{Exit, Failure};
 use crate::listening::{self, BACKLOG};
 use crate::server_address::ServerAddress;
-use crate::tls_flags::TlsFlags;
 use crate::{output, serving};
 
 /// A node in a process of its own; ended when dropped.
@@ -44,7 +44,7 @@ impl OwnNode {
             // What cannot be read is no address.
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        match ServerAddress::read(line.trim(), "--addr", &TlsFlags::default()) {
+        match ServerAddress::read(line.trim(), "--addr", &ConnectFlags::default()) {
             Ok(address) if !line.is_empty() => Ok(Self { process, address }),
             _ => {
                 end(&mut process);

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use self::examination::Examined;
 use self::report::Report;
+use crate::connect_flags::ConnectFlags;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::server_address::ServerAddress;
 use crate::status;
-use crate::tls_flags::TlsFlags;
 
 /// Look for what is wrong with the nodes of a cluster, and say what to do
 ///
@@ -38,7 +38,7 @@ pub(crate) struct DoctorFlags {
     nodes: Vec<String>,
 
     #[command(flatten)]
-    tls: TlsFlags,
+    connect: ConnectFlags,
 
     /// How long to look: the longer, the better it knows the clocks
     #[arg(long = "for", value_name = "DURATION", default_value = "3s", value_parser = parse_time)]
@@ -59,7 +59,7 @@ pub(crate) struct DoctorFlags {
 ///
 /// If there are too many of them or standard output fails. What is wrong with nodes only changes the exit code.
 pub(crate) fn run(flags: &DoctorFlags) -> Result<Exit, Failure> {
-    let nodes = status::addresses(&flags.nodes, &flags.tls)?;
+    let nodes = status::addresses(&flags.nodes, &flags.connect)?;
     let (time, patience) = (flags.time, flags.timeout);
     let origin = Instant::now();
     let examine = move |node: &ServerAddress| examination::examine(node, origin, time, patience);

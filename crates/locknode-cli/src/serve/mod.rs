@@ -27,6 +27,8 @@ mod tls_port;
 #[path = "no_tls_port.rs"]
 mod tls_port;
 mod unix_socket;
+#[cfg_attr(not(feature = "acl"), path = "no_users.rs")]
+mod users;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -46,6 +48,7 @@ use self::restart::Quarantine;
 use self::service_manager::ServiceManager;
 use self::sockets::Sockets;
 use self::tls_port::TlsPort;
+use self::users::UsersFile;
 use crate::descriptors;
 use crate::failure::{Exit, Failure};
 use crate::log::Log;
@@ -83,6 +86,7 @@ pub(crate) fn run(flags: Command, given: &ArgMatches, args: &[OsString]) -> Resu
 
 fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     setup.restart.check()?;
+    let users = users::read(setup)?;
     let log = &Log::new(setup.node.options.loglevel, setup.log_format);
     let maxclients = descriptors::make_room(setup.node.options.maxclients, setup.threads);
     let serving = Serving::prepare()?;
@@ -95,7 +99,7 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
         monitoring,
         inheritance,
     } = prepared;
-    let node = open(setup, maxclients, &inheritance)?;
+    let node = open(setup, users, maxclients, &inheritance)?;
     log.follow(&node);
     log.info(format_args!(
         "locknode {}, process {}",
@@ -230,7 +234,7 @@ fn serve_node(
             sockets
         }
     };
-    warn_of_risks(setup, node.options().maxclients, &sockets, log);
+    warn_of_risks(setup, node, &sockets, log);
     log.debug(format_args!(
         "threads {}, maxmemory {} bytes",
         setup.threads, setup.node.options.maxmemory
@@ -290,7 +294,12 @@ async fn write_notes(node: &Node, log: &Log) -> Infallible {
     }
 }
 
-fn open(setup: &ServeFlags, maxclients: u64, inheritance: &Inheritance) -> Result<Node, Failure> {
+fn open(
+    setup: &ServeFlags,
+    users: Option<UsersFile>,
+    maxclients: u64,
+    inheritance: &Inheritance,
+) -> Result<Node, Failure> {
     let mut options = setup.node.options.clone();
     options.maxclients = maxclients;
     let config_file = setup.config.as_ref().map(|path| path.display().to_string());
@@ -299,12 +308,13 @@ fn open(setup: &ServeFlags, maxclients: u64, inheritance: &Inheritance) -> Resul
         .shards(if setup.threads == 1 { 1 } else { SHARDS })
         .drain(Duration::from_secs(setup.drain))
         .config_file(config_file.unwrap_or_default());
-    let builder = inheritance.left_to(builder);
+    let builder = users::give(inheritance.left_to(builder), users);
     setup.restart.open(builder, inheritance.is_some())
 }
 
-fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &Log) {
+fn warn_of_risks(setup: &ServeFlags, node: &Node, sockets: &Sockets, log: &Log) {
     let options = &setup.node.options;
+    let maxclients = node.options().maxclients;
     if maxclients < options.maxclients {
         log.warn(format_args!(
             "maxclients is {maxclients} instead of {}: the system allows no more file descriptors (raise it with \
@@ -314,7 +324,7 @@ fn warn_of_risks(setup: &ServeFlags, maxclients: u64, sockets: &Sockets, log: &L
     }
     let is_open = |addresses: &[SocketAddr]| addresses.iter().any(|addr| !addr.ip().is_loopback());
     let (tcp, tls) = (is_open(&sockets.tcp), is_open(&sockets.tls));
-    match (options.requirepass.is_empty(), options.protected_mode) {
+    match (node.is_open(), options.protected_mode) {
         (true, true) if tcp || tls => log.warn(
             "protected mode: without a password, only loopback clients are served (set --requirepass, or --protected-mode no on a trusted network)",
         ),

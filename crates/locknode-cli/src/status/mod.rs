@@ -16,6 +16,7 @@ use locknode_resp::Reply;
 pub(crate) use self::report::table;
 use self::report::{NodeStatus, Report, State};
 use self::restart::Restart;
+use crate::connect_flags::ConnectFlags;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -23,7 +24,6 @@ use crate::server_address::ServerAddress;
 use crate::server_connection::{ServerConnection, TIMED_OUT, printable};
 use crate::server_info::ServerInfo;
 use crate::serving;
-use crate::tls_flags::TlsFlags;
 
 /// Show the state of a cluster's nodes, or of a lock on them
 ///
@@ -46,7 +46,7 @@ pub(crate) struct StatusFlags {
     nodes: Vec<String>,
 
     #[command(flatten)]
-    tls: TlsFlags,
+    connect: ConnectFlags,
 
     /// How long to wait for each node
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_timeout)]
@@ -71,7 +71,7 @@ pub(crate) fn run(flags: &StatusFlags) -> Result<Exit, Failure> {
     if let Some(name) = &flags.name {
         return run_for_key(flags, name);
     }
-    let nodes = addresses(&flags.nodes, &flags.tls)?;
+    let nodes = addresses(&flags.nodes, &flags.connect)?;
     let deadline = Instant::now() + flags.timeout;
     let states = ask_all(&nodes, deadline, move |node| ask(node, deadline));
     let named = nodes.iter().map(ToString::to_string).zip(states);
@@ -91,7 +91,7 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
 
     use crate::cluster;
 
-    let client = cluster::connect(&flags.nodes, &flags.tls, Some(flags.timeout))?;
+    let client = cluster::connect(&flags.nodes, &flags.connect, Some(flags.timeout))?;
     let nodes = serving::runtime()?.block_on(async {
         let nodes = client.inspect(name.as_bytes()).await;
         client.close().await;
@@ -108,7 +108,10 @@ fn run_for_key(flags: &StatusFlags, name: &OsStr) -> Result<Exit, Failure> {
 /// # Errors
 ///
 /// When one is none, or there are too many.
-pub(crate) fn addresses(nodes: &[String], tls: &TlsFlags) -> Result<Vec<ServerAddress>, Failure> {
+pub(crate) fn addresses(
+    nodes: &[String],
+    flags: &ConnectFlags,
+) -> Result<Vec<ServerAddress>, Failure> {
     if nodes.len() > NODES_MAX {
         return Err(Failure::usage(format!(
             "{} nodes are too many: at most {NODES_MAX}",
@@ -117,7 +120,7 @@ pub(crate) fn addresses(nodes: &[String], tls: &TlsFlags) -> Result<Vec<ServerAd
     }
     let nodes = nodes.iter();
     nodes
-        .map(|node| ServerAddress::read(node.trim(), "--nodes", tls))
+        .map(|node| ServerAddress::read(node.trim(), "--nodes", flags))
         .collect()
 }
 

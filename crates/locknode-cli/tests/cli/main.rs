@@ -27,6 +27,7 @@
 //! * `terminal`: a pseudo-terminal.
 //! * `tls`: nodes and commands that speak TLS.
 //! * `force`: who holds a lock, and a release whoever holds it.
+//! * `users`: users of a file, and what each may do.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not, and comparisons of servers.
 //! * `sim`: simulated worlds: verdicts, planted bugs, replays.
@@ -104,3 +105,5 @@ mod systemd;
 mod terminal;
 #[cfg(feature = "default")]
 mod tls;
+#[cfg(feature = "default")]
+mod users;
