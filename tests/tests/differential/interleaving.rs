@@ -1,11 +1,11 @@
 //! Transactions of two clients, one command after another: MULTI, EXEC, WATCH, keys that change and expire.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use locknode_engine::{Moment, Peer, Session, Time, WallTime};
+use locknode_engine::{Flow, Moment, Peer, Session, Time, WallTime};
 
 use crate::difference::Peculiarities;
 use crate::node::{Node, present};
@@ -15,11 +15,11 @@ use crate::{reply, report, rounds, seed};
 
 /// A request of one of the clients.
 #[derive(Clone)]
-struct Step {
-    client: usize,
-    request: Request,
+pub(crate) struct Step {
+    pub(crate) client: usize,
+    pub(crate) request: Request,
     /// Whether it is followed by a pause in which short TTLs end.
-    expires: bool,
+    pub(crate) expires: bool,
 }
 
 impl fmt::Display for Step {
@@ -109,12 +109,12 @@ fn random(dice: &mut Dice, peculiarities: &Peculiarities) -> Vec<Step> {
     steps
 }
 
-fn words(words: &[&str]) -> Request {
+pub(crate) fn words(words: &[&str]) -> Request {
     Request::array(words.iter().map(|word| word.as_bytes().to_vec()))
 }
 
 /// Sends the steps to both sides; what differs first, in words.
-fn first_mismatch(
+pub(crate) fn first_mismatch(
     server: &Server,
     nodes: &[Node],
     peculiarities: &Peculiarities,
@@ -163,7 +163,7 @@ fn agree(
     theirs: &[u8],
     ours: &[u8],
 ) -> bool {
-    if request.name() != "exec" || theirs == ours {
+    if request.name() != "exec" || theirs == ours || theirs.starts_with(b"-") {
         return peculiarities.allow(request, theirs, ours);
     }
     let (theirs, ours) = (reply::elements(theirs), reply::elements(ours));
@@ -174,9 +174,9 @@ fn agree(
 }
 
 fn ask(stream: &mut UnixStream, request: &Request) -> Vec<u8> {
-    stream
-        .write_all(&request.encode())
-        .expect("a server that reads");
+    if stream.write_all(&request.encode()).is_err() {
+        return b"(closed)".to_vec();
+    }
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
     loop {
         if let Some(first) = reply::split(&bytes).0.into_iter().next() {
@@ -185,6 +185,9 @@ fn ask(stream: &mut UnixStream, request: &Request) -> Vec<u8> {
         match stream.read(&mut chunk) {
             Ok(len @ 1..) => bytes.extend_from_slice(&chunk[..len]),
             Ok(_) => return b"(closed)".to_vec(),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                return b"(closed)".to_vec();
+            }
             Err(_) => return b"(no reply in time)".to_vec(),
         }
     }
@@ -217,8 +220,19 @@ impl<'n> Clients<'n> {
     fn run(&mut self, step: &Step) -> Vec<u8> {
         let args: Vec<&[u8]> = step.request.words.iter().map(Vec::as_slice).collect();
         let mut out = Vec::new();
-        let mut batch = self.node.engine.batch(self.moment);
-        batch.execute(&mut self.sessions[step.client], &args, &mut out);
+        let session = &mut self.sessions[step.client];
+        if session.client().is_killed() {
+            return b"(closed)".to_vec();
+        }
+        let engine = &self.node.engine;
+        loop {
+            let flow = engine.batch(self.moment).execute(session, &args, &mut out);
+            // The answer to a wrong password takes a while.
+            match engine.wait_end(session, self.moment.time) {
+                Some(end) if flow == Flow::Paused => self.moment.time = end,
+                _ => break,
+            }
+        }
         if step.expires {
             let nanos = u64::try_from(PAUSE.as_nanos()).expect("a short time");
             self.moment = Moment {

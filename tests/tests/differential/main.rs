@@ -13,6 +13,7 @@
 //! * `reply`: splitting reply bytes into replies
 //! * `states`: no memory, scripts and transactions that fail half way, keys of another type
 //! * `pubsub`: messages and keyspace events, on several connections
+//! * `users`: who may do what, by random rules
 //! * `difference`: the list of replies that may differ, with the reasons
 
 #![cfg(test)]
@@ -26,6 +27,7 @@ mod sequence;
 mod server;
 mod states;
 mod tracking;
+mod users;
 
 use std::fmt::Display;
 
