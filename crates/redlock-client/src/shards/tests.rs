@@ -158,8 +158,8 @@ fn find_two_holders(waits: bool) -> Option<State> {
             return Some(state);
         }
         let mut next = Vec::new();
-        for place in 0..2 {
-            if holders[place] == Holder::Gone {
+        for (place, holder) in holders.iter().enumerate() {
+            if *holder == Holder::Gone {
                 let mut state = state;
                 state.1[place] = Holder::Nobody;
                 next.push(state);
