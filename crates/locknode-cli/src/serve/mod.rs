@@ -97,9 +97,9 @@ fn serve(setup: &ServeFlags) -> Result<Exit, Failure> {
     let Prepared {
         sockets,
         monitoring,
-        inheritance,
+        mut inheritance,
     } = prepared;
-    let node = open(setup, users, maxclients, &inheritance)?;
+    let node = open(setup, users, maxclients, &mut inheritance)?;
     log.follow(&node);
     log.info(format_args!(
         "locknode {}, process {}",
@@ -298,7 +298,7 @@ fn open(
     setup: &ServeFlags,
     users: Option<UsersFile>,
     maxclients: u64,
-    inheritance: &Inheritance,
+    inheritance: &mut Inheritance,
 ) -> Result<Node, Failure> {
     let mut options = setup.node.options.clone();
     options.maxclients = maxclients;

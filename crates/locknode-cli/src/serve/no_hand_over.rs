@@ -89,7 +89,7 @@ impl Inheritance {
         false
     }
 
-    pub(super) const fn left_to(&self, builder: NodeBuilder) -> NodeBuilder {
+    pub(super) const fn left_to(&mut self, builder: NodeBuilder) -> NodeBuilder {
         builder
     }
 

@@ -296,6 +296,7 @@ impl Directory {
 
     /// A copy of a program. Another process makes it: children that other tests start in this one meanwhile would
     /// have the copy open for writing, and the system would refuse to run it.
+    #[cfg(feature = "default")]
     pub(crate) fn program(&self, name: &str, original: &str) -> String {
         let path = self.path_of(name);
         let copied = Command::new("cp").args([original, &path]).status();

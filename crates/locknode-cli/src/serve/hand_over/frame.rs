@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -68,6 +68,7 @@ pub(super) fn send(
     let [l0, l1, l2, l3, l4, l5, l6, l7] = (bytes.len() as u64).to_le_bytes();
     let head = [kind as u8, l0, l1, l2, l3, l4, l5, l6, l7];
     let sockets: Vec<_> = socket.into_iter().collect();
+    let began = Instant::now();
     let sent = loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -81,7 +82,7 @@ pub(super) fn send(
             SendFlags::NOSIGNAL,
         ) {
             // The system limits how many sockets may be under way; the other process takes them meanwhile.
-            Err(Errno::TOOMANYREFS) => sleep(PAUSE),
+            Err(Errno::TOOMANYREFS) if began.elapsed() < PATIENCE => sleep(PAUSE),
             Err(Errno::INTR) => {}
             sent => break sent?,
         }
@@ -158,6 +159,9 @@ pub(super) fn line(mut stream: &UnixStream) -> io::Result<String> {
 
 /// The longest path of a data directory, and some words.
 const LINE_LEN_MAX: usize = 8192;
+
+/// One that takes nothing for so long takes nothing any more.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The other process needs microseconds for a socket.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -6,6 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use locknode::Node;
@@ -80,7 +81,11 @@ impl Predecessor {
     fn wait(&self, listener: UnixListener, slot: &Mutex<Option<Successor>>) -> io::Result<()> {
         listener.set_nonblocking(false)?;
         loop {
-            let (stream, _) = listener.accept()?;
+            let Ok((stream, _)) = listener.accept() else {
+                // Descriptors become free when clients leave.
+                sleep(PAUSE);
+                continue;
+            };
             let asked = match self.talk(&stream) {
                 Ok(asked) => asked,
                 Err(error) => {
@@ -260,6 +265,9 @@ pub(crate) fn start_again(log: &Log) -> Result<(), Failure> {
 
 /// Those who come while another one is there find out what became of it.
 const BACKLOG: i32 = 8;
+
+/// The pause after a failed accept.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A process that has just connected says at once what it wants.
 const HASTE: Duration = Duration::from_secs(5);

@@ -160,8 +160,8 @@ impl Inheritance {
     }
 
     /// Has a node begin with it.
-    pub(crate) fn left_to(&self, builder: NodeBuilder) -> NodeBuilder {
-        builder.take_over(self.legacy.clone())
+    pub(crate) fn left_to(&mut self, builder: NodeBuilder) -> NodeBuilder {
+        builder.take_over(std::mem::take(&mut self.legacy))
     }
 
     /// Says that this process goes on, and how long nobody was served.
