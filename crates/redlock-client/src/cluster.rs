@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::address::Place;
-use crate::socket::connect_tcp;
+use crate::tcp::connect_tcp;
 
 /// Connects to a cluster through the first of these nodes that takes the connection.
 ///

@@ -354,6 +354,7 @@ mod scope;
 mod sentinel;
 mod shards;
 mod socket;
+mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
 

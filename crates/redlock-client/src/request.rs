@@ -14,7 +14,6 @@ use crate::inbox::Command;
 use crate::label;
 use crate::limits;
 use crate::lock_state::LockState;
-use crate::redlock::Redlock;
 
 /// A request for a lock: its TTL, how long to try, and how to keep it.
 ///
@@ -114,8 +113,8 @@ impl LockRequest {
     }
 
     /// The same request to another client's nodes.
-    pub(crate) fn on(mut self, redlock: &Redlock, key: &[u8]) -> Self {
-        self.handle = Arc::clone(redlock.handle());
+    pub(crate) fn on(mut self, handle: &Arc<Handle>, key: &[u8]) -> Self {
+        self.handle = Arc::clone(handle);
         self.with_key(key)
     }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::address::Place;
-use crate::socket::connect_tcp;
+use crate::tcp::connect_tcp;
 
 /// Connects to the master of a group.
 ///

@@ -235,7 +235,9 @@ impl ShardsRequest {
     /// What was granted is released in the background.
     pub async fn acquire(self) -> Result<ShardsGuard, Error> {
         let Self { key, each, route } = self;
-        let requests = route.iter().map(|redlock| each.clone().on(redlock, &key));
+        let requests = route
+            .iter()
+            .map(|redlock| each.clone().on(redlock.handle(), &key));
         let guards = acquire_in_order(requests.collect()).await?;
         Ok(ShardsGuard { guards })
     }
