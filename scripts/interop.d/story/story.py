@@ -56,6 +56,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
@@ -85,6 +86,10 @@ SHOWN = 200
 PAUSE_SECONDS = 0.3
 # A lock that is renewed lives longer than this; libraries that count whole seconds need two.
 WATCH_TTL = 2_000
+# A story that fails while the machine, or all that runs here, stood still for so long says nothing, and is told again,
+# this often in all.
+STILL_SECONDS = 0.5
+TRIES = 3
 # How often a request is made again that failed because the connection to the killed node is gone.
 RETRIES = 20
 REPLIES = {"yes": True, "no": False, "done": None}
@@ -511,6 +516,22 @@ def log_in(adapter):
     node.ask("DEL", "interop:login")
 
 
+class Stillness(threading.Thread):
+    """Notes for how long this process did not run at most: then the locks of a story may have expired before it
+    looked."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.longest = 0
+
+    def run(self):
+        last = time.monotonic()
+        while True:
+            time.sleep(STILL_SECONDS / 10)
+            last, before = time.monotonic(), last
+            self.longest = max(self.longest, last - before)
+
+
 def check_also(adapter, name):
     """Runs what only this adapter can do."""
     if name == "login":
@@ -571,10 +592,22 @@ def main(file, *command):
     # CI has the time for one of them.
     variants = (said["each"] or [""])[: 1 if "INTEROP_FAST" in os.environ else None]
     result = {"lacks": said["lacks"], "has": said["has"], "steps": {}}
+    still = Stillness()
+    still.start()
     try:
         for variant in variants:
-            steps = result["steps"][variant] = []
-            run([*command, *variant.split()], said, result, steps)
+            for tries_left in reversed(range(TRIES)):
+                steps = result["steps"][variant] = []
+                still.longest = 0
+                try:
+                    run([*command, *variant.split()], said, result, steps)
+                    break
+                except (AdapterFailure, AssertionError, OSError, RuntimeError) as failure:
+                    if still.longest < STILL_SECONDS or not tries_left:
+                        raise
+                    print(f"-- once more, for everything stood still for {still.longest:.1f} s: {failure}", flush=True)
+                    for address in node_addresses("INTEROP_SERVING"):
+                        Node(address).ask("FLUSHALL")
     except (AdapterFailure, AssertionError, OSError, RuntimeError) as failure:
         result["failed"] = f"{steps[-1] if steps else 'start'}: {failure}"
         sys.exit(f"story: {variant} failed at {result['failed']}")
