@@ -309,6 +309,6 @@ impl Default for TableSizes {
 pub(crate) const SHARDS_MAX: usize = 64;
 
 /// The bytes of an empty sub-table: its header.
-const TABLE_BYTES: usize = 32;
+const TABLE_BYTES: usize = 24;
 
 const _: () = assert!(DATABASES <= 256);

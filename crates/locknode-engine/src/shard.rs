@@ -1,8 +1,8 @@
 //! One shard of the lock table: an index of small hash tables over a [`Slab`].
 //!
 //! The index is split into sub-tables by hash bits. Each grows alone, so no insert ever waits for a
-//! rehash of millions of keys. A sub-table holds slot addresses and short hashes; the slab holds
-//! keys, tokens and deadlines. All sixteen databases share the table: the database number is part
+//! rehash of millions of keys. A sub-table holds slot addresses and a part of each key's hash; the
+//! slab holds keys, tokens and deadlines. All sixteen databases share the table: the database number is part
 //! of the key.
 //!
 //! Invariant: a lock whose deadline has passed is never visible, whether or not the sweep has
@@ -12,10 +12,10 @@ mod changes;
 mod collections;
 mod labels;
 mod look_ahead;
+mod table;
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 pub use look_ahead::LOOK_AHEAD_MAX;
 
 use crate::durable::{LockRecord, Record, Which};
@@ -29,10 +29,12 @@ use crate::tally::Tally;
 use crate::time::{Deadline, Time};
 use crate::values::{Value, Values};
 
+use table::{Position, Table};
+
 /// One shard; see the module docs.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    tables: Box<[HashTable<Place>]>,
+    tables: Box<[Table]>,
     slab: Slab,
     hasher: KeyHasher,
     fences: Fences,
@@ -73,8 +75,8 @@ impl Probe {
         }
     }
 
-    fn at(hash: KeyHash, bucket: usize, id: SlotId) -> Self {
-        let place = ((bucket as u64) << u32::BITS) | u64::from(id.to_bits());
+    fn at(hash: KeyHash, position: Position, id: SlotId) -> Self {
+        let place = ((position as u64) << u32::BITS) | u64::from(id.to_bits());
         Self { hash, place }
     }
 
@@ -94,20 +96,13 @@ impl Probe {
         self.is_live().then_some(id)
     }
 
-    const fn bucket(self) -> usize {
+    const fn position(self) -> Position {
         (self.place >> u32::BITS) as usize
     }
 }
 
 /// The place of a key that is missing: no sub-table is so large.
 const ABSENT: u64 = u64::MAX;
-
-/// An index entry: a slot, and enough of its key's hash to grow a table without reading the slots.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    short_hash: u32,
-    id: SlotId,
-}
 
 /// What one slice of a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,7 +124,7 @@ impl Shard {
     ) -> Self {
         debug_assert!(tables.is_power_of_two());
         Self {
-            tables: (0..tables).map(|_| HashTable::new()).collect(),
+            tables: (0..tables).map(|_| Table::default()).collect(),
             slab: Slab::new(),
             hasher,
             fences,
@@ -157,37 +152,12 @@ impl Shard {
             return absent;
         }
         let table = &self.tables[hash.table(self.tables.len())];
-        let short_hash = hash.short();
-        let is_alike = |place: &Place| place.short_hash == short_hash;
-        let Some(bucket) = table.find_bucket_index(hash.bits(), is_alike) else {
-            return absent;
-        };
-        let Some(&Place { id, .. }) = table.get_bucket(bucket) else {
-            return absent;
-        };
-        match self.slab.deadline_if(id, db, key) {
-            Some(deadline) if !deadline.is_past(now) => Probe::at(hash, bucket, id),
-            Some(_) => self.reclaim(Probe::at(hash, bucket, id)),
-            None => self.probe_alike(now, db, hash, key),
-        }
-    }
-
-    /// Finds a key when another one has its short hash.
-    #[cold]
-    fn probe_alike(&mut self, now: Time, db: u8, hash: KeyHash, key: &[u8]) -> Probe {
-        let table = &self.tables[hash.table(self.tables.len())];
-        let is_it = |place: &Place| self.slab.deadline_if(place.id, db, key).is_some();
-        let bucket = table.find_bucket_index(hash.bits(), is_it);
-        let found = bucket.and_then(|bucket| {
-            let id = table.get_bucket(bucket)?.id;
-            Some(Probe::at(hash, bucket, id))
-        });
-        match found {
-            Some(probe) if self.deadline(probe).is_some_and(|it| it.is_past(now)) => {
-                self.reclaim(probe)
+        match table.find(hash.tag(), |id| self.slab.deadline_if(id, db, key)) {
+            Some((position, id, deadline)) if deadline.is_past(now) => {
+                self.reclaim(Probe::at(hash, position, id))
             }
-            Some(probe) => probe,
-            None => Probe::absent(hash),
+            Some((position, id, _)) => Probe::at(hash, position, id),
+            None => absent,
         }
     }
 
@@ -295,12 +265,7 @@ impl Shard {
     #[inline(always)]
     fn index(&mut self, db: u8, hash: KeyHash, id: SlotId, deadline: Deadline) {
         self.count(db, deadline, 1);
-        let place = Place {
-            short_hash: hash.short(),
-            id,
-        };
-        let table = &mut self.tables[hash.table(self.tables.len())];
-        table.insert_unique(hash.bits(), place, Place::bits);
+        self.tables[hash.table(self.tables.len())].insert(hash.tag(), id);
     }
 
     /// Moves the deadline of a live lock, if there is one; returns its grant.
@@ -381,16 +346,8 @@ impl Shard {
     fn take(&mut self, probe: Probe) -> Option<(Grant, Deadline)> {
         let id = probe.slot()?;
         let table = &mut self.tables[probe.hash.table(self.tables.len())];
-        if let Ok(entry) = table.get_bucket_entry(probe.bucket())
-            && entry.get().id == id
-        {
-            entry.remove();
-        } else {
-            debug_assert!(false, "a probe is valid until the shard changes");
-        }
-        if table.capacity() >= SHRINK_CAPACITY_MIN && table.len() < table.capacity() / 8 {
-            table.shrink_to(table.len() * 2, Place::bits);
-        }
+        let was_there = table.remove(probe.hash.tag(), probe.position(), id);
+        debug_assert!(was_there, "a probe is valid until the shard changes");
         if cfg!(feature = "compat")
             && let Some(number) = self.value_number(id)
         {
@@ -420,9 +377,7 @@ impl Shard {
         let is_all = db.is_none();
         self.note(db.unwrap_or(0), b"", ChangeKind::Cleared { is_all });
         let Some(db) = db else {
-            self.tables
-                .iter_mut()
-                .for_each(|table| *table = HashTable::new());
+            self.tables.fill_with(Table::default);
             self.slab = Slab::new();
             self.values = Values::default();
             self.tally.forget_locks();
@@ -454,12 +409,7 @@ impl Shard {
         db: u8,
         table: usize,
     ) -> impl Iterator<Item = (&[u8], &'static str)> {
-        let ids = self
-            .tables
-            .get(table)
-            .into_iter()
-            .flatten()
-            .map(|place| place.id);
+        let ids = self.tables.get(table).into_iter().flat_map(Table::ids);
         let live =
             move |&id: &SlotId| self.slab.db(id) == db && !self.slab.deadline(id).is_past(now);
         ids.filter(live)
@@ -469,7 +419,7 @@ impl Shard {
     /// Returns the number of keys of all databases in one sub-table, including expired ones not yet
     /// reclaimed.
     pub(crate) fn table_len(&self, table: usize) -> usize {
-        self.tables.get(table).map_or(0, HashTable::len)
+        self.tables.get(table).map_or(0, Table::len)
     }
 
     /// Returns the number of keys in a database, including expired ones not yet reclaimed.
@@ -520,9 +470,9 @@ impl Shard {
     fn unlink(&mut self, id: SlotId, kind: Option<ChangeKind>) {
         let hash = self.hasher.hash(self.slab.db(id), self.slab.key(id));
         let table = &self.tables[hash.table(self.tables.len())];
-        match table.find_bucket_index(hash.bits(), |place| place.id == id) {
-            Some(bucket) => {
-                let probe = Probe::at(hash, bucket, id);
+        match table.find(hash.tag(), |it| (it == id).then_some(())) {
+            Some((position, ..)) => {
+                let probe = Probe::at(hash, position, id);
                 if let Some(kind) = kind {
                     self.note_of(probe, kind);
                 }
@@ -553,24 +503,14 @@ impl Shard {
     }
 }
 
-impl Place {
-    /// The hash that tables use.
-    fn bits(&self) -> u64 {
-        KeyHash::bits_of_short(self.short_hash)
-    }
-}
-
-/// Slot address, short hash, control byte and the free space of a hash table at its mean load.
-const INDEX_BYTES_PER_KEY: u64 = 14;
-
-/// Smaller sub-tables are left as they are: shrinking would cost more than it frees.
-const SHRINK_CAPACITY_MIN: usize = 64;
+/// A key's share of a bucket at a sub-table's mean load: 64 bytes for four to eight keys.
+const INDEX_BYTES_PER_KEY: u64 = 11;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The index finds a lock by a short hash; a key with the same one is found by its bytes.
+    /// The index finds a lock by a part of its hash; a key with the same one is told by its bytes.
     #[test]
     fn keys_with_the_same_hash_are_different_locks() {
         let hasher = KeyHasher::new(7);

@@ -26,23 +26,16 @@ impl Shard {
             *place = (self.hasher.hash(db, key), self.fences.slot(db, key));
         }
         for (hash, fence) in &places[..len] {
-            black_box((self.place_near(*hash), self.fences.above_base(*fence)));
+            black_box((self.glance(*hash), self.fences.above_base(*fence)));
         }
     }
 
-    /// Returns something from each place that a search for the key reads: the lock's deadline; or, of a
-    /// key that is missing, its neighbour in the table.
+    /// Returns something from each place that a search for the key reads: its bucket, and the lock's deadline.
     #[inline]
-    fn place_near(&self, hash: KeyHash) -> u64 {
+    fn glance(&self, hash: KeyHash) -> Option<u64> {
         let table = &self.tables[hash.table(self.tables.len())];
-        let short_hash = hash.short();
-        match table.find(hash.bits(), |place| place.short_hash == short_hash) {
-            Some(place) => self.slab.deadline(place.id).to_bits(),
-            None => {
-                let neighbour = table.get_bucket(hash.home(table.num_buckets().max(1)));
-                neighbour.map_or(0, |place| place.short_hash.into())
-            }
-        }
+        let id = table.glance(hash.tag())?;
+        Some(self.slab.deadline(id).to_bits())
     }
 }
 
