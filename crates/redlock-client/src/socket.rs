@@ -201,7 +201,9 @@ mod tests {
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         // The first connection that arrives is this one, so there was none before.
-        let probe = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let probe = tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
         let (_, from) = listener.accept().await.unwrap();
         assert_eq!(from, probe.local_addr().unwrap());
     }
