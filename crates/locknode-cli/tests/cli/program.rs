@@ -294,16 +294,6 @@ impl Directory {
         Self { path }
     }
 
-    /// A copy of a program. Another process makes it: children that other tests start in this one meanwhile would
-    /// have the copy open for writing, and the system would refuse to run it.
-    #[cfg(feature = "default")]
-    pub(crate) fn program(&self, name: &str, original: &str) -> String {
-        let path = self.path_of(name);
-        let copied = Command::new("cp").args([original, &path]).status();
-        assert!(copied.expect("cp").success());
-        path
-    }
-
     /// The path of something in it.
     pub(crate) fn path_of(&self, name: &str) -> String {
         text_of(&self.path.join(name))

@@ -54,10 +54,19 @@ fn unprivileged(directory: &Directory) -> Command {
     }
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&directory.path, open).expect("permissions");
-    let program = directory.program("locknode", env!("CARGO_BIN_EXE_locknode"));
+    let program = copied(directory, "locknode", env!("CARGO_BIN_EXE_locknode"));
     let mut command = Command::new(program);
     command.uid(NOBODY).gid(NOBODY);
     command
+}
+
+/// A copy of a program. Another process makes it: children that other tests start in this one meanwhile would have the
+/// copy open for writing, and the system would refuse to run it.
+fn copied(directory: &Directory, name: &str, original: &str) -> String {
+    let path = directory.path_of(name);
+    let status = Command::new("cp").args([original, &path]).status();
+    assert!(status.expect("cp").success());
+    path
 }
 
 /// The user `nobody`, wherever there is one.
@@ -186,7 +195,7 @@ fn a_process_that_became_another_user_is_said_not_to_be_killed_and_keeps_the_loc
     let cluster = Cluster::start();
     let directory = Directory::new("run-user");
     // What sudo does.
-    let sudo = directory.program("sudo", "/usr/bin/setpriv");
+    let sudo = copied(&directory, "sudo", "/usr/bin/setpriv");
     std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o4755)).expect("permissions");
     let shell = ["sh", "-c", "echo ready; exec sleep 1000"];
     let words = [&[&*sudo, "--reuid=0", "--"][..], &shell].concat();
