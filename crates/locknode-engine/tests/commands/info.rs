@@ -54,7 +54,7 @@ fn sections_are_given_as_asked_in_the_order_of_redis() {
         ("INFO default", usual),
         ("INFO all", all),
         ("INFO EVERYTHING", all),
-        ("INFO commandstats latencystats default", all),
+        ("INFO commandstats latencystats holders default", all),
         ("INFO stats SERVER stats", "Server Stats"),
         ("INFO nosuch", ""),
         ("INFO nosuch keyspace", "Keyspace"),

@@ -125,8 +125,16 @@ fn a_release_by_force_says_who_held_the_lock_and_raises_the_counter() {
          LOCK.FORCE k => *5 :1 :54 $1 b :1000 :53
          SET k c => +OK
          LOCK.FORCE k => *5 :1 :56 $1 c :-1 :55
-         LOCK.FORCE => -ERR wrong number of arguments for 'lock.force' command
-         EVAL \"return redis.pcall('lock.force',KEYS[1])\" 1 k => -ERR This Redis command is not allowed from script",
+         LOCK.FORCE => -ERR wrong number of arguments for 'lock.force' command",
+    );
+}
+
+/// [C3]
+#[cfg(feature = "compat")]
+#[test]
+fn a_script_releases_nothing_by_force() {
+    check(
+        "EVAL \"return redis.pcall('lock.force',KEYS[1])\" 1 k => -ERR This Redis command is not allowed from script",
     );
 }
 
