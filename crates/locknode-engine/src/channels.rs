@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::client::{Client, Clients};
-use crate::glob::Pattern;
+use crate::glob::{LOOKS_MAX, Pattern};
 use crate::message::Message;
 #[cfg(feature = "acl")]
 use crate::users::{Account, ChannelUse};
@@ -27,6 +27,8 @@ pub(crate) struct Channels {
     looks_per_byte: AtomicUsize,
     /// Subscriptions that may match the channels of keyspace events.
     event_subscriptions: AtomicUsize,
+    /// Those of them that may match the events of more than one key.
+    broad_subscriptions: AtomicUsize,
 }
 
 /// What can be subscribed to.
@@ -82,6 +84,9 @@ impl Channels {
             if may_match_events(kind, name) {
                 self.event_subscriptions.fetch_add(1, Ordering::Relaxed);
             }
+            if may_match_keys(kind, name) {
+                self.broad_subscriptions.fetch_add(1, Ordering::Relaxed);
+            }
         }
         true
     }
@@ -98,6 +103,9 @@ impl Channels {
             if may_match_events(kind, name) {
                 self.event_subscriptions.fetch_sub(1, Ordering::Relaxed);
             }
+            if may_match_keys(kind, name) {
+                self.broad_subscriptions.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         if topic.subscribers.is_empty() {
             let looks = topic.pattern.as_ref().map_or(0, Pattern::looks_per_byte);
@@ -109,6 +117,11 @@ impl Channels {
     /// Returns whether anybody may be subscribed to keyspace events.
     pub(crate) fn may_want_events(&self) -> bool {
         self.event_subscriptions.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns how many subscriptions may match the events of more than one key.
+    pub(crate) fn broad_subscriptions(&self) -> usize {
+        self.broad_subscriptions.load(Ordering::Relaxed)
     }
 
     /// Returns whether comparing a channel with all patterns would take long: none matches it.
@@ -261,9 +274,10 @@ fn may_match_events(kind: TopicKind, name: &[u8]) -> bool {
     }
 }
 
+/// Returns whether a channel or pattern may match the events of more than one key; `true` in doubt.
+fn may_match_keys(kind: TopicKind, name: &[u8]) -> bool {
+    may_match_events(kind, name) && !name.starts_with(b"__keyspace@") | (kind == TopicKind::Pattern)
+}
+
 /// The patterns of a node. Every message is compared with each: this many take about a millisecond.
 const PATTERNS_MAX: usize = 10_000;
-
-/// How many comparisons of bytes with parts of patterns one message may take: some tens of
-/// milliseconds. A channel of 200 bytes may be compared with 10,000 patterns such as `*:channel`.
-const LOOKS_MAX: usize = 20_000_000;

@@ -450,38 +450,6 @@ impl Batch<'_> {
         }
     }
 
-    /// [`Batch::run`] for those who watch the command; one that may take long runs when its turn comes.
-    #[cold]
-    #[inline(never)]
-    fn run_apart(
-        &mut self,
-        session: &mut Session,
-        id: CommandId,
-        spec: &'static Spec,
-        args: &[&[u8]],
-        out: &mut Vec<u8>,
-    ) -> (Flow, bool) {
-        let services = &self.engine.services;
-        let turn = if !spec.is_quick() {
-            let turn = services.turns.begin(&mut session.place);
-            if turn.is_none() {
-                session.begin_waiting_for_turn();
-                return (Flow::Paused, false);
-            }
-            turn
-        } else if services.observers.are_there() {
-            services.turns.begin_short()
-        } else {
-            None
-        };
-        let (flow, has_failed) = self.run(session, id, spec, args, out);
-        if flow != Flow::Paused && turn.is_some_and(|turn| services.turns.end(turn)) {
-            let is_done = flow == Flow::Continue;
-            return (if is_done { Flow::Yield } else { flow }, has_failed);
-        }
-        (flow, has_failed)
-    }
-
     /// Ends the batch and returns what must be durable before its replies may be sent.
     #[inline]
     pub fn finish(self, session: &Session, commands: u64) -> Need {

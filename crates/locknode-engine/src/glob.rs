@@ -8,6 +8,14 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(Vec<Part>);
 
+/// The texts that match a pattern, as long as comparing them does not take long.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    /// `None` when all texts pass.
+    pattern: Option<Pattern>,
+    looks: usize,
+}
+
 /// A part that matches one byte, or any number of them if it is a star.
 #[derive(Clone, Debug)]
 enum Part {
@@ -24,6 +32,41 @@ struct Class([u64; 4]);
 /// Returns whether the whole text matches the pattern.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     Pattern::of(pattern).matches(text)
+}
+
+impl Filter {
+    /// A filter for keys, of which `*` lets all pass.
+    pub(crate) fn of(pattern: &[u8]) -> Self {
+        let pattern = (pattern != b"*").then(|| Pattern::of(pattern));
+        Self { pattern, looks: 0 }
+    }
+
+    /// Returns whether a text passes; `false` once the filter is spent.
+    pub(crate) fn passes(&mut self, text: &[u8]) -> bool {
+        let Some(pattern) = &self.pattern else {
+            return true;
+        };
+        pattern.matches_within(text, &mut self.looks)
+    }
+
+    /// Returns how many bytes were compared.
+    pub(crate) const fn looks(&self) -> usize {
+        self.looks
+    }
+
+    /// Returns whether comparing took too long, so that texts did not pass that match.
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.looks >= LOOKS_MAX
+    }
+}
+
+impl From<Pattern> for Filter {
+    fn from(pattern: Pattern) -> Self {
+        Self {
+            pattern: Some(pattern),
+            looks: 0,
+        }
+    }
 }
 
 impl Pattern {
@@ -60,13 +103,27 @@ impl Pattern {
     /// Returns whether the whole text matches. As in Redis, only the empty pattern matches the
     /// empty text; the commands treat the pattern `*` as no pattern.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
+        self.matches_while(text, || true)
+    }
+
+    /// The same, and counts the comparisons of bytes up to [`LOOKS_MAX`].
+    fn matches_within(&self, text: &[u8], looks: &mut usize) -> bool {
+        self.matches_while(text, || {
+            *looks += 1;
+            *looks < LOOKS_MAX
+        })
+    }
+
+    /// The same; `false` when `goes_on`, which is asked before each comparison, says no.
+    #[inline]
+    fn matches_while(&self, text: &[u8], mut goes_on: impl FnMut() -> bool) -> bool {
         if text.is_empty() {
             return self.0.is_empty();
         }
         let (mut at, mut seen) = (0, 0);
         // The pattern after the last star, and the text that the star has not consumed yet.
         let mut star = None;
-        loop {
+        while goes_on() {
             let part = self.0.get(at);
             if matches!(part, Some(Part::Star)) {
                 at += 1;
@@ -88,6 +145,7 @@ impl Pattern {
                 return false;
             }
         }
+        false
     }
 }
 
@@ -151,10 +209,9 @@ impl Class {
     }
 }
 
-/// Returns whether the pattern matches everything.
-pub(crate) fn is_any(pattern: &[u8]) -> bool {
-    pattern == b"*"
-}
+/// How many comparisons of bytes others wait for at most: some tens of milliseconds. A channel of 200
+/// bytes may be compared with 10,000 patterns such as `*:channel`.
+pub(crate) const LOOKS_MAX: usize = 20_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,7 @@ mod reports;
 mod sampler;
 mod script;
 mod scripts;
+mod search;
 mod services;
 mod session;
 mod settings;

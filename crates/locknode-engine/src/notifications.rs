@@ -41,6 +41,18 @@ impl Notifications {
         !self.classes().is_silent() && self.channels.may_want_events()
     }
 
+    /// Returns whether the events of so many changes are more messages than others can wait for.
+    pub(crate) fn is_storm(&self, changes: usize) -> bool {
+        let classes = self.classes();
+        if changes <= FEW_CHANGES || classes.is_silent() {
+            return false;
+        }
+        let spaces = [EventClasses::KEYSPACE, EventClasses::KEYEVENT];
+        let spaces = spaces.into_iter().filter(|it| classes.has(*it)).count();
+        let per_change = self.channels.broad_subscriptions() * spaces;
+        changes.saturating_mul(per_change) > DELIVERIES_MAX
+    }
+
     /// Publishes the events of a change, in Redis's order.
     pub(crate) fn report(&self, change: &KeyChange, cause: Cause, clients: &Clients) {
         let publish = |class, event| self.publish(class, event, change, clients);
@@ -87,6 +99,13 @@ impl Notifications {
         }
     }
 }
+
+/// How often the messages of a command, a script or a transaction are sent: each takes a tenth of a
+/// microsecond, and nobody else is served meanwhile.
+pub(crate) const DELIVERIES_MAX: usize = 200_000;
+
+/// A lock's script or transaction changes fewer keys, and is never refused for its events.
+const FEW_CHANGES: usize = 16;
 
 /// What a write of a command without a row is called.
 const SET: Row = string("set", "set");

@@ -17,6 +17,7 @@ use crate::holds::LongScript;
 use crate::logins::Logins;
 #[cfg(feature = "compat")]
 use crate::monitors::Monitor;
+use crate::search::Search;
 #[cfg(feature = "compat")]
 use crate::subscriptions::Subscriptions;
 use crate::time::Time;
@@ -81,6 +82,8 @@ pub struct Session {
     /// The connection's script that takes long.
     #[cfg(feature = "compat")]
     pub(crate) script: Option<Box<dyn LongScript>>,
+    /// Its KEYS, while others have their turns.
+    pub(crate) search: Option<Box<Search>>,
 }
 
 /// Since when and for what the next command waits; outdated once a command was run.
@@ -139,6 +142,7 @@ impl Session {
             place: None,
             #[cfg(feature = "compat")]
             script: None,
+            search: None,
         }
     }
 
@@ -251,15 +255,16 @@ impl Session {
         false
     }
 
-    /// The time of a command that waits for its turn has not begun, unless its script is suspended.
+    /// The time of a command that waits for its turn has not begun, unless a part of it was done.
     pub(crate) fn begin_waiting_for_turn(&mut self) {
-        if !self.has_script() {
+        if !self.has_script() && self.search.is_none() {
             self.began = None;
         }
     }
 
-    /// Forgets such a script, whose command was answered without it.
+    /// Forgets such a script, or a search, whose command was answered without it.
     pub(crate) fn drop_script(&mut self) {
+        self.search = None;
         #[cfg(feature = "acl")]
         {
             self.file_task = None;
@@ -378,10 +383,11 @@ impl Session {
         self.client.note_queued(queued);
     }
 
-    /// Returns about how many bytes the session keeps for its transaction, its subscriptions, and what
-    /// it watches or waits for.
+    /// Returns about how many bytes the session keeps for its transaction, its search, its subscriptions,
+    /// and what it watches or waits for.
     pub fn kept_bytes(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |it| it.size());
+        let queued = queued + self.search.as_ref().map_or(0, |it| it.size());
         #[cfg(feature = "compat")]
         let queued = queued
             + self.watching.as_ref().map_or(0, |it| it.size())

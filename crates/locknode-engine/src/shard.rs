@@ -376,7 +376,7 @@ impl Shard {
     pub(crate) fn clear(&mut self, db: Option<u8>) {
         let is_all = db.is_none();
         self.note(db.unwrap_or(0), b"", ChangeKind::Cleared { is_all });
-        let Some(db) = db else {
+        let Some(db) = db.filter(|&db| self.key_count(db) != self.total) else {
             self.tables.fill_with(Table::default);
             self.slab = Slab::new();
             self.values = Values::default();

@@ -23,12 +23,23 @@ pub(crate) struct Turns {
     queue: Mutex<Queue>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     next_ticket: u64,
     waiting: BTreeSet<u64>,
     /// How many commands have run that may take long.
     runs: u64,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            // Below it is room for those who go on first.
+            next_ticket: u64::MAX / 2,
+            waiting: BTreeSet::new(),
+            runs: 0,
+        }
+    }
 }
 
 /// A command that has begun.
@@ -112,6 +123,27 @@ impl Turns {
         })
     }
 
+    /// Ends a part of a command whose connection goes on with it as soon as it has yielded: before the others
+    /// that wait, so that what it keeps meanwhile is in memory once.
+    pub(crate) fn end_part(self: &Arc<Self>, turn: Turn, place: &mut Option<Place>) {
+        self.end(turn);
+        let mut queue = self.queue.lock();
+        let first = queue.waiting.first().copied();
+        let ticket = first.unwrap_or(queue.next_ticket).saturating_sub(1);
+        queue.waiting.insert(ticket);
+        self.is_awaited.store(true, Ordering::Relaxed);
+        *place = Some(Place {
+            turns: Arc::clone(self),
+            ticket,
+            runs: queue.runs,
+        });
+    }
+
+    /// Returns whether commands wait for their turn at all.
+    pub(crate) const fn are_taken(&self) -> bool {
+        self.stopwatch.is_some()
+    }
+
     /// Ends a command; returns whether its connection had better yield.
     pub(crate) fn end(&self, turn: Turn) -> bool {
         let Some(now) = self.stopwatch else {
@@ -182,6 +214,21 @@ mod tests {
         drop(first);
         assert!(turns.begin(&mut second).is_some());
         assert!(second.is_none());
+    }
+
+    #[test]
+    fn a_part_goes_on_before_those_who_wait() {
+        let turns = Turns::new(Some(|| Duration::ZERO));
+        let (mut first, mut second) = (None, None);
+        let turn = turns.begin(&mut first).unwrap();
+        turns.end_part(turn, &mut first);
+        assert!(turns.begin(&mut second).is_none(), "the first goes on");
+        let turn = turns.begin(&mut first).unwrap();
+        turns.end_part(turn, &mut first);
+        assert!(turns.begin(&mut second).is_none());
+        let turn = turns.begin(&mut first).unwrap();
+        assert!(first.is_none() && !turns.end(turn));
+        assert!(turns.begin(&mut second).is_some());
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub(crate) struct Journal {
     /// How often its messages will be sent.
     #[cfg(feature = "compat")]
     pub(super) deliveries: usize,
+    /// How many changes have events.
+    #[cfg(feature = "compat")]
+    pub(super) changes: usize,
     /// What others will be told, in its order.
     pub(super) reports: Vec<Report>,
     /// The lists that a suspended script has pushed to, for those who wait for an element.
@@ -57,6 +60,8 @@ impl Journal {
             steps: 0,
             #[cfg(feature = "compat")]
             deliveries: 0,
+            #[cfg(feature = "compat")]
+            changes: 0,
             reports: Vec::new(),
             #[cfg(feature = "compat")]
             pushed: Vec::new(),
@@ -72,6 +77,7 @@ impl Journal {
         #[cfg(feature = "compat")]
         {
             self.deliveries += inner.deliveries;
+            self.changes += inner.changes;
         }
         self.reports.extend(inner.reports);
     }

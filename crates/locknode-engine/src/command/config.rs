@@ -34,11 +34,15 @@ fn show(context: &mut Context<'_, '_>, args: &[&[u8]], reply: &mut Encoder<'_>) 
 /// client wrote it.
 fn name_as_asked<'a>(option: &'static ConfigOption, asked: &'a [u8]) -> Option<&'a [u8]> {
     let name = option.name.as_bytes();
-    if asked.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[')) {
+    let is_pattern = asked.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
+    if is_pattern && asked.len() <= ASKED_MAX {
         return glob::matches(&asked.to_ascii_lowercase(), name).then_some(name);
     }
     asked.eq_ignore_ascii_case(name).then_some(asked)
 }
+
+/// The longest pattern for names of options; to read a longer one, again for each option, takes long.
+const ASKED_MAX: usize = 1024;
 
 /// Sets all of the pairs or none: names are checked before the first value, and values are tried on
 /// a copy.

@@ -18,10 +18,6 @@ pub(super) fn split<'a, 'b>(
     reply: &mut Encoder<'_>,
 ) -> Option<Inputs<'a, 'b>> {
     let error = match parse_integer(count).map(usize::try_from) {
-        _ if rest.len() > INPUTS_MAX => {
-            refusal::unsupported(reply, TOO_MANY_INPUTS);
-            return None;
-        }
         Some(Ok(count)) => match rest.split_at_checked(count) {
             Some((keys, argv)) => return Some(Inputs { keys, argv }),
             None => "ERR Number of keys can't be greater than number of args",
@@ -32,8 +28,3 @@ pub(super) fn split<'a, 'b>(
     reply.error(error);
     None
 }
-
-/// The most keys and arguments of a script, which are copied while others wait: twice as many as
-/// `unpack` takes.
-const INPUTS_MAX: usize = 16_384;
-const TOO_MANY_INPUTS: &str = "a script with more than 16384 keys and arguments";

@@ -18,6 +18,8 @@ use crate::channels::TopicKind;
 use crate::entry::{Entry, log_removal};
 use crate::guard::{Denial, Permit};
 use crate::key_change::{ChangeKind, KeyChange};
+#[cfg(feature = "compat")]
+use crate::notifications::DELIVERIES_MAX;
 use crate::reports::Report;
 use crate::time::Deadline;
 
@@ -101,6 +103,17 @@ impl Journal {
             let changes = context.take_changes();
             if let Some(journal) = &mut context.journal {
                 let command = spec.name;
+                #[cfg(feature = "compat")]
+                {
+                    let has_event = |change: &&KeyChange| {
+                        !matches!(change.kind, ChangeKind::Read | ChangeKind::Missed)
+                    };
+                    journal.changes += changes.iter().filter(has_event).count();
+                    let notifications = &context.services.observers.notifications;
+                    if notifications.is_storm(journal.changes) {
+                        return false;
+                    }
+                }
                 return journal.report(Report::Changes { command, changes });
             }
         }
@@ -334,11 +347,6 @@ fn judge(
 
 /// The other limit on a script's memory, applied here too.
 pub(crate) const BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// How often the messages of a script or transaction are sent: each takes a tenth of a microsecond, and
-/// nobody else is served meanwhile.
-#[cfg(feature = "compat")]
-const DELIVERIES_MAX: usize = 200_000;
 
 /// The same for a suspended script, whose changes are taken out of the table and put back at each
 /// turn: some thousand keys, and a millisecond.

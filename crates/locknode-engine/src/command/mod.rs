@@ -79,7 +79,7 @@ use locknode_resp::first_eight;
 pub(crate) use context::Context;
 pub use context::Flow;
 pub(crate) use keys::Keys;
-pub(crate) use spec::Spec;
+pub(crate) use spec::{MORE_ARGS_MAX, Spec};
 
 use crate::command_id::CommandId;
 

@@ -11,7 +11,7 @@ use super::refusal;
 use super::spec::{Call, Flags, Keys, Spec, exact, least, specs};
 use super::subcommand;
 use crate::channels::TopicKind;
-use crate::glob::Pattern;
+use crate::glob::{Filter, Pattern};
 use crate::session::Session;
 use crate::subscriptions::Subscriptions;
 
@@ -119,9 +119,9 @@ fn names(
     words: &[&[u8]],
     reply: &mut Encoder<'_>,
 ) {
-    let pattern = match words {
+    let mut filter = match words {
         [] => None,
-        [pattern] => Some(Pattern::of(pattern)),
+        [pattern] => Some(Filter::from(Pattern::of(pattern))),
         _ => return refusal::subcommand_syntax(reply, container, sub),
     };
     let mut names = context
@@ -130,8 +130,11 @@ fn names(
         .notifications
         .channels
         .names(kind);
-    names.retain(|name| pattern.as_ref().is_none_or(|it| it.matches(name)));
+    names.retain(|name| filter.as_mut().is_none_or(|it| it.passes(name)));
     let (mark, output_max) = (reply.out_len(), context.services.settings.output_max());
+    if filter.is_some_and(|it| it.is_spent()) {
+        return refusal::hard_pattern(reply, mark);
+    }
     reply.array(names.len());
     for name in names {
         reply.bulk(&name);

@@ -69,6 +69,16 @@ pub(crate) fn reply_too_long(reply: &mut Encoder<'_>, mark: usize) {
     reply.error("ERR the reply is longer than client-output-buffer-limit");
 }
 
+/// Replaces a reply that began at `mark`: to find what matches a pattern takes too long.
+#[cold]
+pub(crate) fn hard_pattern(reply: &mut Encoder<'_>, mark: usize) {
+    reply.truncate(mark);
+    unsupported(
+        reply,
+        "a pattern that takes so long to compare: make it, or the names, shorter",
+    );
+}
+
 /// `LOADING locknode is in its restart quarantine, <ms> ms left` `[G2]`.
 #[cold]
 pub(crate) fn quarantined(reply: &mut Encoder<'_>, left: Duration) {

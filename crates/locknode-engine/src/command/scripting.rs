@@ -398,7 +398,10 @@ fn overfull(work: &Work) -> String {
         Some(_) => SUSPENDED_BYTES_MAX,
         None => BYTES_MAX,
     };
-    format!("it changed more than {max} bytes of keys and tokens")
+    format!(
+        "it changed more than {max} bytes of keys and tokens, or its keyspace events are sent more \
+         than 200000 times"
+    )
 }
 
 /// Commands as a script calls them.

@@ -151,7 +151,12 @@ impl Spec {
     #[inline]
     pub(crate) fn accepts(&self, args: usize) -> bool {
         let named = self.call.arity.unsigned_abs() as usize;
-        args == named || (args > named && self.call.arity < 0)
+        args == named || (args.wrapping_sub(named) <= MORE_ARGS_MAX && self.call.arity < 0)
+    }
+
+    /// Returns whether there are too many of them for a command that takes any number.
+    pub(crate) const fn is_too_long(&self, args: usize) -> bool {
+        self.call.arity < 0 && args > self.call.arity.unsigned_abs() as usize + MORE_ARGS_MAX
     }
 
     /// Returns whether one command takes little time for its length: Redis calls PUBLISH fast however
@@ -184,3 +189,7 @@ impl Spec {
         format!("{}|{subcommand}", self.name)
     }
 }
+
+/// How many arguments a command takes besides those that its syntax demands. All of them are worked
+/// on while others wait: more than 30 ms for so many keys, on a machine that is not busy.
+pub(crate) const MORE_ARGS_MAX: usize = 32_768;

@@ -196,8 +196,8 @@ fn unwatch(context: &mut Context<'_, '_>, _: &[&[u8]; 1], reply: &mut Encoder<'_
     reply.ok();
 }
 
-const OVERFULL: &str = "a transaction that changes more than 16777216 bytes of keys and values: \
-    split it";
+const OVERFULL: &str = "a transaction that changes more than 16777216 bytes of keys and values, or whose \
+    keyspace events are sent more than 200000 times: split it";
 
 const TOO_SLOW: &str = "a transaction with so many long scripts or searches of all keys: \
     send some of them outside of it";

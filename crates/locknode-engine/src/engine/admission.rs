@@ -11,7 +11,7 @@ use crate::command::permission;
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
 #[cfg(feature = "compat")]
 use crate::command::subcommand::HELP;
-use crate::command::{Spec, refusal};
+use crate::command::{MORE_ARGS_MAX, Spec, refusal};
 use crate::command_id::CommandId;
 use crate::flags::Flags;
 use crate::session::{ReplyMode, Session};
@@ -193,6 +193,10 @@ impl Engine {
         let id = match refusal {
             Refusal::Paused | Refusal::Queued(..) => return,
             Refusal::Unknown => return refusal::unknown_command(reply, args),
+            Refusal::Arity(id, spec) if spec.is_too_long(args.len()) => {
+                too_many_arguments(reply, spec.name);
+                id
+            }
             Refusal::Arity(id, spec) => {
                 refusal::wrong_arity(reply, spec.name);
                 id
@@ -246,4 +250,13 @@ fn only_subscriber(reply: &mut Encoder<'_>, spec: &Spec, args: &[&[u8]]) {
         "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
          are allowed in this context"
     ));
+}
+
+/// Refuses a command with more arguments than others can wait for.
+#[cold]
+fn too_many_arguments(reply: &mut Encoder<'_>, name: &str) {
+    refusal::unsupported(
+        reply,
+        &format!("'{name}' with more than {MORE_ARGS_MAX} keys and arguments: send several"),
+    );
 }

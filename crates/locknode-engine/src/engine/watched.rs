@@ -1,9 +1,18 @@
 //! A command whose time is taken, that may take long, or that runs while others look on or a script is
 //! suspended.
 
+#[cfg(feature = "compat")]
+use locknode_resp::Encoder;
+
 use super::Batch;
+#[cfg(feature = "compat")]
+use crate::command::refusal;
 use crate::command::{Flow, Spec, secrets};
 use crate::command_id::CommandId;
+#[cfg(feature = "compat")]
+use crate::flags::Flags;
+#[cfg(feature = "compat")]
+use crate::notifications::DELIVERIES_MAX;
 use crate::ran::Ran;
 use crate::session::Session;
 
@@ -56,4 +65,63 @@ impl Batch<'_> {
         }
         outcome
     }
+
+    /// [`Batch::run`] for those who watch the command; one that may take long runs when its turn comes.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn run_apart(
+        &mut self,
+        session: &mut Session,
+        id: CommandId,
+        spec: &'static Spec,
+        args: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) -> (Flow, bool) {
+        let services = &self.engine.services;
+        #[cfg(feature = "compat")]
+        if spec.flags.has(Flags::WRITE)
+            && services.observers.notifications.is_storm(args.len())
+            && services
+                .observers
+                .notifications
+                .is_storm(spec.keys.of(args).count())
+        {
+            too_many_events(&mut Encoder::new(out, session.protocol));
+            services.counters.note_rejected(id);
+            return (Flow::Continue, true);
+        }
+        let turn = if !spec.is_quick() {
+            let turn = services.turns.begin(&mut session.place);
+            if turn.is_none() {
+                session.begin_waiting_for_turn();
+                return (Flow::Paused, false);
+            }
+            turn
+        } else if services.observers.are_there() {
+            services.turns.begin_short()
+        } else {
+            None
+        };
+        let (flow, has_failed) = self.run(session, id, spec, args, out);
+        if session.search.is_some()
+            && let Some(turn) = turn
+        {
+            services.turns.end_part(turn, &mut session.place);
+        } else if flow != Flow::Paused && turn.is_some_and(|turn| services.turns.end(turn)) {
+            let is_done = flow == Flow::Continue;
+            return (if is_done { Flow::Yield } else { flow }, has_failed);
+        }
+        (flow, has_failed)
+    }
+}
+
+/// Refuses a command whose keyspace events are more messages than others can wait for.
+#[cfg(feature = "compat")]
+#[cold]
+fn too_many_events(reply: &mut Encoder<'_>) {
+    let max = DELIVERIES_MAX;
+    refusal::unsupported(
+        reply,
+        &format!("a command whose keyspace events are sent more than {max} times: send several"),
+    );
 }

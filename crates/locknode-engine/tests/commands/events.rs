@@ -200,3 +200,47 @@ fn changes_are_recorded_only_for_those_who_can_be_told() {
     node.clients.remove(2);
     assert!(!node.engine.is_observed());
 }
+
+/// Nobody else is served while the events of a command are sent.
+#[test]
+fn a_command_whose_events_would_be_too_many_messages_is_refused() {
+    const REFUSAL: &str = "-UNSUPPORTED a command whose keyspace events are sent more than 200000 times: send several";
+    let sets = |count: usize| {
+        (0..count)
+            .map(|number| format!(" k{number} v"))
+            .collect::<String>()
+    };
+    let script = |count: usize| {
+        format!("EVAL \"for i = 1, {count} do redis.call('set', 'k' .. i, 'v') end return 1\" 0")
+    };
+    let mut node = Node::new();
+    node.run("CONFIG SET notify-keyspace-events KEA");
+    // Two messages for each of them and each change, as far as the node knows.
+    let patterns: String = (0..6_000)
+        .map(|number| format!(" __key*:{number}"))
+        .collect();
+    node.run(&format!("b> PSUBSCRIBE{patterns}"));
+    assert_eq!(node.run(&format!("MSET{}", sets(17))), REFUSAL);
+    assert!(
+        node.run(&script(17))
+            .contains("sent more than 200000 times")
+    );
+    node.run("MULTI");
+    (0..17).for_each(|number| drop(node.run(&format!("SET k{number} v"))));
+    assert!(node.run("EXEC").contains("sent more than 200000 times"));
+    assert_eq!(node.run("DBSIZE"), ":0");
+    // A lock library changes few keys at once.
+    assert_eq!(node.run(&format!("MSET{}", sets(16))), "+OK");
+    assert_eq!(node.run(&script(16)), ":1");
+    let keys = sets(17).replace(" v", "");
+    assert_eq!(node.run(&format!("EXISTS{keys}")), ":17");
+    assert_eq!(node.run(&format!("DEL{keys}")), REFUSAL);
+    // Each key has its own subscribers.
+    node.run("b> PUNSUBSCRIBE");
+    let channels: String = (0..6_000)
+        .map(|number| format!(" __keyspace@0__:k{number}"))
+        .collect();
+    node.run(&format!("b> SUBSCRIBE{channels}"));
+    assert_eq!(node.run(&format!("DEL{keys}")), ":17");
+    assert_eq!(node.run(&script(17)), ":1");
+}

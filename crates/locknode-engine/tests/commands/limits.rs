@@ -88,3 +88,37 @@ fn writes_are_refused_when_memory_is_used_up_and_releases_go_on() {
         assert_eq!(node.run(request), ":0", "{request}");
     }
 }
+
+/// Everything that such a command does is done while others wait.
+#[test]
+fn a_command_takes_so_many_arguments_and_is_refused_with_more() {
+    const MORE: usize = 32_768;
+    for (named, name) in [
+        (3, "MSET"),
+        (2, "DEL"),
+        (2, "SUBSCRIBE"),
+        (3, "EVAL"),
+        (3, "NOSUCH"),
+    ] {
+        let mut node = Node::new();
+        let mut args = vec![name.as_bytes()];
+        args.extend(["return 1", "0"].map(str::as_bytes));
+        args.resize(named + MORE, b"a");
+        let reply = node.bytes(&args);
+        assert!(!reply.starts_with(b"-UNSUPPORTED"), "{name}");
+        node.run("UNSUBSCRIBE");
+        node.run("FLUSHALL");
+        args.resize(named + MORE + 2, b"a");
+        let reply = String::from_utf8(node.bytes(&args)).unwrap();
+        let refusal = format!(
+            "-UNSUPPORTED '{}' with more than 32768 keys and arguments: send several\r\n",
+            name.to_lowercase()
+        );
+        if name == "NOSUCH" {
+            assert!(reply.starts_with("-ERR unknown command"), "{reply}");
+        } else {
+            assert_eq!(reply, refusal);
+        }
+        assert_eq!(node.run("DBSIZE"), ":0", "{name}");
+    }
+}

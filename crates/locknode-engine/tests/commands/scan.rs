@@ -1,4 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use locknode_engine::Flow;
 
 use crate::node::{Node, check};
 
@@ -130,4 +133,91 @@ fn randomkey_finds_the_one_live_key_among_many_expired_ones() {
     assert_eq!(node.run("RANDOMKEY"), "$5 alive");
     node.run("DEL alive");
     assert_eq!(node.run("RANDOMKEY"), "$-1");
+}
+
+/// As on a server, where other clients are served while it goes on.
+#[test]
+fn keys_lets_others_in_between_and_misses_no_key() {
+    for shards in [1, 8] {
+        let mut node = Node::with_config(|config| {
+            config.shards = shards;
+            config.stopwatch = Some(|| Duration::ZERO);
+        });
+        for number in 0..50_000 {
+            node.bytes(&[b"SET", format!("k{number}").as_bytes(), b"v"]);
+        }
+        let (mut out, mut parts) = (Vec::new(), 0);
+        loop {
+            let mut batch = node.engine.batch(node.moment);
+            let flow = batch.execute(&mut node.clients[0], &[b"KEYS", b"k*"], &mut out);
+            drop(batch);
+            if flow != Flow::Paused {
+                break;
+            }
+            assert!(out.is_empty() && node.clients[0].is_in_queue());
+            parts += 1;
+            // Another search waits until this one is done, and what takes little time does not.
+            let mut batch = node.engine.batch(node.moment);
+            let flow = batch.execute(&mut node.clients[2], &[b"KEYS", b"k*"], &mut Vec::new());
+            assert_eq!(flow, Flow::Paused);
+            drop(batch);
+            assert_eq!(node.run(&format!("b> SET another{parts} v")), "+OK");
+            assert_eq!(node.run(&format!("b> DEL k{parts}")), ":1");
+        }
+        node.clients[2].leave_queue();
+        assert!(parts > 1, "{parts}");
+        let text = String::from_utf8(out).unwrap();
+        let mut keys = BTreeSet::new();
+        for key in text.split("\r\n").filter(|line| line.starts_with('k')) {
+            assert!(keys.insert(key.to_owned()), "{key} twice");
+        }
+        assert_eq!(text.lines().next(), Some(&*format!("*{}", keys.len())));
+        let is_missing = |number: &usize| !keys.contains(&format!("k{number}"));
+        let missing: Vec<usize> = (0..50_000).filter(is_missing).collect();
+        assert!(missing.iter().all(|number| (1..=parts).contains(number)));
+        // In a transaction nobody comes in between.
+        node.check(
+            "MULTI => +OK
+             KEYS another1 => +QUEUED
+             EXEC => *1 *1 $8 another1",
+        );
+    }
+}
+
+#[test]
+fn a_search_whose_connection_has_gone_holds_up_nobody() {
+    let mut node = Node::with_config(|config| config.stopwatch = Some(|| Duration::ZERO));
+    for number in 0..30_000 {
+        node.bytes(&[b"SET", format!("k{number}").as_bytes(), b"v"]);
+    }
+    let mut batch = node.engine.batch(node.moment);
+    let flow = batch.execute(&mut node.clients[0], &[b"KEYS", b"x"], &mut Vec::new());
+    drop(batch);
+    assert_eq!(flow, Flow::Paused);
+    drop(node.clients.remove(0));
+    assert_eq!(node.run("KEYS x"), "*0");
+}
+
+/// Comparing one key with this pattern takes ten billion looks at a byte.
+#[test]
+fn a_pattern_that_takes_long_is_refused() {
+    const HARD: &str =
+        "-UNSUPPORTED a pattern that takes so long to compare: make it, or the names, shorter\r\n";
+    let (key, pattern) = ("a".repeat(500_000), format!("*{}b", "a".repeat(20_000)));
+    let mut node = Node::new();
+    node.bytes(&[b"SET", key.as_bytes(), b"v"]);
+    node.bytes_for(1, &[b"SUBSCRIBE", key.as_bytes()]);
+    for words in [
+        &["KEYS", &pattern][..],
+        &["SCAN", "0", "COUNT", "10000", "MATCH", &pattern],
+        &["EVAL", "return redis.call('keys', ARGV[1])", "0", &pattern],
+        &["PUBSUB", "CHANNELS", &pattern],
+    ] {
+        let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let reply = String::from_utf8(node.bytes(&args)).unwrap();
+        assert!(reply.starts_with(HARD.trim_end()), "{}: {reply}", words[0]);
+    }
+    let long = format!("*{}", "?".repeat(1_000_000));
+    assert_eq!(node.run(&format!("CONFIG GET {long}")), "*0");
+    assert_eq!(node.run("KEYS *b"), "*0");
 }
