@@ -96,7 +96,9 @@ fn a_command_takes_so_many_arguments_and_is_refused_with_more() {
     for (named, name) in [
         (3, "MSET"),
         (2, "DEL"),
+        #[cfg(feature = "compat")]
         (2, "SUBSCRIBE"),
+        #[cfg(feature = "compat")]
         (3, "EVAL"),
         (3, "NOSUCH"),
     ] {
