@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use redlock_client::{Builder, NodeAddress};
+use redlock_client::Builder;
+#[cfg(any(feature = "bench", feature = "status"))]
+use redlock_client::NodeAddress;
 
 use crate::failure::Failure;
 use crate::tls_flags::TlsFlags;

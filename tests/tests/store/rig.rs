@@ -99,7 +99,8 @@ impl Lock {
             deadline: self.deadline,
             is_logged: self.is_logged,
             is_collection: self.token.first() == Some(&SET),
-            label: (self.token.len() % 2 == 0 && self.token.first() != Some(&SET)).then_some(b"me"),
+            label: (self.token.len().is_multiple_of(2) && self.token.first() != Some(&SET))
+                .then_some(b"me"),
         }
     }
 }
