@@ -418,6 +418,7 @@ fn count(nodes: &[Examined], findings: &mut Vec<Finding>) {
         );
     }
     match all {
+        0 => {}
         1 => found.note(
             "one-node",
             "one node: while it is away, nobody gets a lock",

@@ -88,7 +88,7 @@ pub(crate) struct ReleaseFlags {
     ///
     /// The holder may go on until it next renews the lock. A resource that checks fencing tokens turns
     /// it away once it has seen the fencing token that is printed.
-    #[arg(long, verbatim_doc_comment)]
+    #[arg(long, verbatim_doc_comment, conflicts_with_all = ["token", "token_file"])]
     force: bool,
 
     /// Name of the lock

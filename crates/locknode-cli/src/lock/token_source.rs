@@ -19,12 +19,11 @@ pub(super) struct TokenFlags {
     ///
     /// Other users of this machine can read your command lines, and release the lock with the token:
     /// prefer - or --token-file.
-    #[arg(required_unless_present_any = ["token_file", "force"], conflicts_with = "force")]
     #[arg(verbatim_doc_comment)]
     token: Option<OsString>,
 
     /// Read the token from this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["token", "force"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
     token_file: Option<PathBuf>,
 }
 
@@ -50,7 +49,11 @@ impl TokenFlags {
                 })?
             }
             (None, Some(token)) => token.as_bytes().to_vec(),
-            (None, None) => Vec::new(),
+            (None, None) => {
+                return Err(Failure::usage(
+                    "the token of the lock is missing: give it after the name, or in a file with --token-file",
+                ));
+            }
         };
         Token::new(trim_line_end(&bytes)).map_err(|error| Failure::usage(error.to_string()))
     }

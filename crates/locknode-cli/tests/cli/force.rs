@@ -65,22 +65,23 @@ fn a_command_whose_lock_was_released_by_force_is_ended() {
 #[test]
 fn the_log_has_one_line_whatever_the_name_of_the_lock_is() {
     let mut node = serve("--first-start");
-    let mut client = connect(node.address());
+    let address = node.address();
+    let mut client = connect(address);
     let reply = ask(&mut client, "LOCK.ACQUIRE k t 60000 LABEL host:7:job");
     assert!(reply.starts_with('*'), "{reply}");
     let evil =
         "*4\r\n$12\r\nLOCK.ACQUIRE\r\n$17\r\nevil\nerror: \x1b[31m\r\n$1\r\nt\r\n$5\r\n60000\r\n";
-    let mut client = connect(node.address());
+    let mut client = connect(address);
     ask(&mut client, evil.trim_end());
     let force = "*2\r\n$10\r\nLOCK.FORCE\r\n$17\r\nevil\nerror: \x1b[31m";
-    let mut client = connect(node.address());
+    let mut client = connect(address);
     ask(&mut client, force);
     let line = node.line_with("was released by force");
     assert!(
         line.contains("the lock evil\\nerror: \\u{1b}[31m was"),
         "{line}"
     );
-    let mut client = connect(node.address());
+    let mut client = connect(address);
     ask(&mut client, "LOCK.FORCE k");
     let line = node.line_with("host:7:job, for ");
     assert!(

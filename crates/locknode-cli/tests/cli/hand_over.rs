@@ -260,6 +260,18 @@ impl Other {
             .expect("sent");
     }
 
+    /// Reads the messages before the one that says that there are no more listening sockets, and it.
+    fn take_listeners(&mut self) {
+        let mut kind = 0;
+        while kind != LISTENERS_END {
+            let mut head = [0; 9];
+            self.reader.read_exact(&mut head).expect("a message");
+            kind = head[0];
+            let mut bytes = vec![0; usize::from(head[1])];
+            self.reader.read_exact(&mut bytes).expect("its bytes");
+        }
+    }
+
     /// Reads until the node ends.
     fn rest(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
@@ -268,6 +280,7 @@ impl Other {
     }
 }
 
+const LISTENERS_END: u8 = 2;
 const READY: u8 = 3;
 
 #[test]
@@ -314,6 +327,7 @@ fn a_node_that_has_begun_to_stop_does_not_come_back() {
         other.say(&format!("locknode hand-over 1 directory {}", dir.display())),
         "yes 5000"
     );
+    other.take_listeners();
     other.send(READY);
     drop(other);
     assert!(node.wait().success(), "{:?}", node.seen());

@@ -339,11 +339,11 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     fs::write(file, bytes).expect("writable");
 }
 
-/// Both slots as a newer version would write them: a format above both that there are, and a checksum
+/// Both slots as a newer version would write them: a format above all that there are, and a checksum
 /// that is right.
 fn as_newer_format(bytes: &mut [u8]) {
     for slot in [0, 4096] {
-        bytes[slot + 8] += 2;
+        bytes[slot + 8] += 4;
         let checksum = crc32(&bytes[slot..slot + 508]);
         bytes[slot + 508..slot + 512].copy_from_slice(&checksum.to_le_bytes());
     }

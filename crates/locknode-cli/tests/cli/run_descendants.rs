@@ -92,12 +92,10 @@ fn a_command_that_forks_without_end_is_killed_in_time() {
     let cluster = Cluster::start();
     let script = r#"trap "" TERM; echo ready
         while :; do (setsid sh -c 'date +%s%3N >>"$1"; exec sleep 0.3' sh "$1" >/dev/null 2>&1 &); done"#;
-    // Hundreds of processes are found and killed in the last tenth of the TTL, on machines with other work too.
-    let flags = "--ttl 5s --grace 300ms";
     assert_is_killed_in_time("forks", || {
         let directory = Directory::new("run-forks");
         let program = unprivileged(&directory);
-        let mut job = Job::start_in(directory, program, &cluster, flags, script);
+        let mut job = Job::start_in(directory, program, &cluster, SHORT, script);
         job.program.ends(79);
         assert!(cluster.is_free("job"));
         job

@@ -57,6 +57,8 @@ const CLUSTER: Spec = Spec {
     ..Spec::of(Call::any(-2, cluster), Flags::LOADING, Keys::None, "server")
 };
 
+const CLUSTER_ADMIN: Flags = Flags::LOADING.and(Flags::ADMIN);
+
 const READONLY: Spec = Spec {
     call: refused(1),
     flags: Flags::FAST.and(Flags::LOADING),
@@ -113,7 +115,7 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
     "links" since "7.0.0", call: refused(2), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
-    "meet", call: refused(-4), ..CLUSTER;
+    "meet", call: refused(-4), flags: CLUSTER_ADMIN, ..CLUSTER;
 
     /// Refused: there is no cluster mode.
     "myid", call: refused(2), ..CLUSTER;
@@ -125,7 +127,7 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
     "nodes", call: refused(2), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
-    "replicas" since "5.0.0", call: refused(3), ..CLUSTER;
+    "replicas" since "5.0.0", call: refused(3), flags: CLUSTER_ADMIN, ..CLUSTER;
 
     /// Refused: there is no cluster mode.
     "reset", call: refused(-2), flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING), ..CLUSTER;
@@ -134,7 +136,7 @@ const CLUSTER_COMMANDS: &[Spec] = specs! {
     "shards" since "7.0.0", call: refused(2), ..CLUSTER;
 
     /// Refused: there is no cluster mode.
-    "slaves", call: refused(3), ..CLUSTER;
+    "slaves", call: refused(3), flags: CLUSTER_ADMIN, ..CLUSTER;
 
     /// Refused: there is no cluster mode.
     "slots", call: refused(2), ..CLUSTER;

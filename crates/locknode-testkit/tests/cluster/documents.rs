@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use locknode_testkit::cluster::{Cluster, Folder};
-use redlock_client::Redlock;
+use redlock_client::{Redlock, Shards};
 use tokio::sync::oneshot;
 
 /// What the documents show, and what stands for it here.
-const OWN: [(&str, &str); 5] = [
+const OWN: [(&str, &str); 7] = [
     (r#"["10.0.0.1", "10.0.0.2", "10.0.0.3"]"#, "nodes"),
+    (r#"["10.0.1.1", "10.0.1.2", "10.0.1.3"]"#, "blue"),
+    (r#"["10.0.2.1", "10.0.2.2", "10.0.2.3"]"#, "green"),
     ("127.0.0.1:7101", "127.0.0.1:0"),
     (r#""/var/lib/locknode""#, "directory"),
     (
@@ -93,6 +95,27 @@ async fn the_client_acquires_and_releases_and_its_tokens_rise() {
     let redlock = cluster.redlock(0).unwrap().build().unwrap();
     let first = fenced(&redlock).await.unwrap();
     assert!(fenced(&redlock).await.unwrap() > first);
+}
+
+/// docs/shards.md. Returns whether the lock can be acquired meanwhile.
+async fn spread(blue: Vec<String>, green: Vec<String>) -> Result<bool, Box<dyn std::error::Error>> {
+    let shards = Shards::new([
+        ("blue", Redlock::builder().nodes(blue).build()?),
+        ("green", Redlock::builder().nodes(green).build()?),
+    ])?;
+    let guard = shards.lock("invoice/42").acquire().await?;
+    let second = shards.lock("invoice/42").try_acquire().await?;
+    drop(guard);
+    Ok(second.is_some())
+}
+
+#[tokio::test]
+async fn a_key_of_several_clusters_is_held_once() {
+    let blue = Cluster::builder().nodes(3).build().await.unwrap();
+    let green = Cluster::builder().nodes(3).build().await.unwrap();
+    let nodes = [&blue, &green].map(|cluster| cluster.urls_for(0).unwrap());
+    let [blue, green] = nodes;
+    assert!(!spread(blue, green).await.unwrap());
 }
 
 mod swarm {
@@ -189,5 +212,5 @@ fn every_rust_block_of_the_documents_is_run_here() {
             count += 1;
         }
     }
-    assert_eq!(count, 7, "a block more or less");
+    assert_eq!(count, 8, "a block more or less");
 }
