@@ -99,7 +99,8 @@ impl Server {
         // The server then closes the connection; a Sentinel has no QUIT.
         stream.shutdown(Shutdown::Write).unwrap();
         let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
+        // A server that is about to become a replica closes its connections, and is asked again.
+        let _ = stream.read_to_string(&mut reply);
         reply.replace("\r\n", " ")
     }
 }

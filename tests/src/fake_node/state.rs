@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use locknode_engine::{Engine, EngineConfig, Moment, Peer, Session, Time, WallTime};
+use locknode_engine::{Engine, EngineConfig, Flow, Moment, Peer, Session, Time, WallTime};
 use locknode_resp::{Reply, ReplyDecoder, ReplyLimits};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -323,7 +323,14 @@ impl Life {
 
     fn execute(&self, now: Moment, session: &mut Session, args: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
-        self.engine.batch(now).execute(session, args, &mut out);
+        let flow = self.engine.batch(now).execute(session, args, &mut out);
+        // A wrong password is answered later: here it is later at once.
+        if flow == Flow::Paused
+            && let Some(time) = self.engine.wait_end(session, now.time)
+        {
+            let later = Moment { time, ..now };
+            self.engine.batch(later).execute(session, args, &mut out);
+        }
         out
     }
 }

@@ -120,7 +120,8 @@ fn the_next_segment_is_made_ahead_of_need() {
         rig.put(format!("key-{number}").as_bytes(), None);
         let before = rig.disk.syncs_total();
         rig.perform().unwrap();
-        if number > 0 {
+        // By then there was a first label, which begins another format.
+        if number > 20 {
             most = most.max(rig.disk.syncs_total() - before);
         }
         rig.settle();

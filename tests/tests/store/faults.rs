@@ -201,6 +201,11 @@ fn a_raised_horizon_costs_one_sync_and_so_do_many_records() {
     let mut rig = Rig::started();
     rig.grant(b"a", seconds(5));
     rig.hold(b"x");
+    // Among them is a first label, which begins another format.
+    for _ in 0..20 {
+        rig.put(b"y", None);
+    }
+    rig.perform().unwrap();
     let syncs = rig.disk.syncs_total();
     rig.advance(seconds(1));
     rig.grant(b"b", seconds(5));
