@@ -115,10 +115,11 @@ impl Drop for Server {
 
 #[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_secs(180);
     while !holds() {
         assert!(Instant::now() < patience, "not in time: {what}");
-        std::thread::yield_now();
+        // Each question is a connection, and the system has some tens of thousands of them in a minute.
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -143,21 +144,21 @@ async fn acquire(redlock: &Redlock, key: &str) -> Guard {
 
 /// A master, its replica, and a Sentinel.
 fn group() -> Option<[Server; 3]> {
-    let master = Server::data("")?;
+    let master = Server::data("repl-diskless-sync-delay 0")?;
     let replica = Server::data(&format!("replicaof 127.0.0.1 {}", master.port()))?;
+    // Before the Sentinel asks for the first time: it asks again after ten seconds.
+    until("the replica is there", || {
+        let link = replica.ask("INFO replication");
+        link.contains("master_link_status:up")
+    });
     let config = format!(
         "sentinel monitor g 127.0.0.1 {} 1\nsentinel failover-timeout g 10000",
         master.port()
     );
     let sentinel = Server::start(Port::reserve(), &["--sentinel"], &config)?;
     until("the replica is known", || {
-        let known = sentinel
-            .ask("SENTINEL REPLICAS g")
-            .contains("master-link-status $2 ok");
-        known
-            && replica
-                .ask("INFO replication")
-                .contains("master_link_status:up")
+        let known = sentinel.ask("SENTINEL REPLICAS g");
+        known.contains("master-link-status $2 ok")
     });
     Some([master, replica, sentinel])
 }
