@@ -133,7 +133,7 @@ fn write(shared: &Shared) -> Result<Files, StoreError> {
     Ok(disk.take())
 }
 
-/// Reads what [`write`] wrote; `None` if that is not what it is.
+/// Reads what [`write()`] wrote; `None` if that is not what it is.
 pub(crate) fn read(files: Files, max_ttl: std::time::Duration, clock: &dyn Clock) -> Option<Start> {
     let disk = MemoryDisk::with(files);
     let reading = clock.reading();

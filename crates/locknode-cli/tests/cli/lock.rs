@@ -244,8 +244,8 @@ fn status_shows_what_each_node_says_of_a_lock() {
     let (token, _) = ends(0, patient_lock(&nodes, &[]));
     let token = token.trim_end();
     let (out, _) = decided(0, || run(status));
-    let held = format!("job is held by {token} on ");
-    shows(&out, &[&held, "a majority is 3"]);
+    let held = format!("job is held by {token} (");
+    shows(&out, &[&held, ":locknode, for ", "a majority is 3"]);
     assert_eq!(cluster.count_in(&out), 5, "{out}");
 
     let taken = Absent::new();
