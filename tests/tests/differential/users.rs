@@ -44,7 +44,11 @@ fn categories_have_the_commands_that_they_have_on_a_real_server() {
     let list = words(&["COMMAND", "LIST"]);
     let theirs = names(&server.run(std::slice::from_ref(&list))[0]);
     let ours = names(&node.run(&[list])[0]);
-    let common: BTreeSet<Vec<u8>> = theirs.intersection(&ours).cloned().collect();
+    let mut common: BTreeSet<Vec<u8>> = theirs.intersection(&ours).cloned().collect();
+    // It was of other categories before Redis 7.2.
+    if peculiarities.version.starts_with("Redis 7.0") {
+        common.remove(&b"wait"[..]);
+    }
     assert!(common.len() > 150, "{}", common.len());
     for category in CATEGORIES {
         let request = words(&["ACL", "CAT", category]);
