@@ -1,4 +1,4 @@
-//! Whether the threads that serve still run: each of them counts, and whoever looks sees which have counted since.
+//! Whether the serving threads still run: each of them counts, and a look shows which have counted since the last one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Pulse {
 pub(crate) struct Felt(Vec<u64>);
 
 impl Pulse {
-    /// The pulse of so many threads, each of which counts once per `every`.
+    /// The pulse of this number of threads, each of which counts once per `every`.
     pub(crate) fn of(threads: usize, every: Duration) -> Self {
         Self {
             beats: (0..threads).map(|_| AtomicU64::new(0)).collect(),

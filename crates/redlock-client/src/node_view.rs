@@ -51,7 +51,7 @@ impl HeldKey {
     }
 }
 
-/// What one node did to release a key whoever held it.
+/// What one node did to release a key, no matter who held it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct NodeForced {

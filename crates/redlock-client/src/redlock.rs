@@ -118,7 +118,7 @@ impl Redlock {
         self.look(Some(self.whole_key(key)?), view).await
     }
 
-    /// Releases a key on every node, whoever holds it, and returns who did, in the configured order.
+    /// Releases a key on every node, no matter who holds it, and returns who held it, in the configured order.
     ///
     /// The holder is not told: it loses the lock when it next extends it, and goes on until then. Its
     /// fencing token is lower than the highest that a majority of the nodes returns, so a resource

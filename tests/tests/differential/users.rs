@@ -4,33 +4,15 @@
 use std::collections::BTreeSet;
 
 use crate::difference::Peculiarities;
-use crate::interleaving::{Step, first_mismatch, words};
+use crate::interleaving::{Step, compare, words};
 use crate::node::Node;
 use crate::reply;
 use crate::sequence::{self, Dice, KEYS, Request};
 use crate::server::Server;
-use crate::{report, rounds, seed};
 
 #[test]
 fn users_may_do_what_a_real_server_lets_them() {
-    let Some(mut server) = Server::start() else {
-        return;
-    };
-    let nodes = [Node::new(1), Node::new(8)];
-    let peculiarities = Peculiarities::of(&mut server);
-    let mut compared = 0;
-    for number in 0..rounds(SEQUENCES) {
-        let seed = seed().wrapping_add(number);
-        let steps = random(&mut Dice::new(seed), &peculiarities);
-        compared += steps.len();
-        let first_mismatch =
-            |steps: &[Step]| first_mismatch(&server, &nodes, &peculiarities, steps);
-        if let Some(mismatch) = first_mismatch(&steps) {
-            println!("LOCKNODE_TEST_SEED={seed}: {mismatch}");
-            report(seed, steps, first_mismatch);
-        }
-    }
-    println!("{compared} replies compared with {}", peculiarities.version);
+    compare(SEQUENCES, random);
 }
 
 /// Commands that only one side has are left out, and so are our own categories.

@@ -104,7 +104,7 @@ fn one(shown: &Shown, found: &mut Found<'_>) {
     if shown.is_open {
         found.warning(
             "open",
-            "it asks for no password: whoever reaches it can release every lock",
+            "it asks for no password: anyone who can reach it can release every lock",
             "Set requirepass (and let only lock clients reach the port), then write redis://:password@host.",
         );
     }
@@ -194,7 +194,7 @@ fn lock_node(shown: &Shown, found: &mut Found<'_>) {
                 info.quarantine_seconds().unwrap_or(0),
                 info.text("restart_reason").unwrap_or_default().replace('_', " ")
             ),
-            "Restart no other node before that is over. A stop by SIGTERM, with --dir, costs no wait.",
+            "Do not restart another node until this is over. With --dir, a node that SIGTERM stopped does not wait.",
         ),
         Some("full") => found.warning(
             "disk-full",
@@ -471,7 +471,7 @@ const SLEW_PPM: f64 = 1000.0;
 /// A fifth of what a client waits for a node at most.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// A client's patience with a node is over, or nearly.
+/// Close to the time after which a client gives up on a node.
 const VERY_SLOW: Duration = Duration::from_millis(200);
 
 /// Time synchronisation keeps clocks within milliseconds of one another, in seconds.

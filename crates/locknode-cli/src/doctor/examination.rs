@@ -31,7 +31,7 @@ pub(super) struct Shown {
     pub(super) round_trips: RoundTrips,
     /// The machine it is on, unless it is this one.
     pub(super) machine: Option<IpAddr>,
-    /// Whether whoever reaches it may use it.
+    /// Whether anyone who can reach it may use it.
     pub(super) is_open: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `locknode release --force`: a lock is released whoever holds it.
+//! `locknode release --force`: releases a lock no matter who holds it.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;

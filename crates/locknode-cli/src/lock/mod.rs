@@ -77,14 +77,15 @@ pub(crate) struct ExtendFlags {
 /// Release a lock
 ///
 /// The nodes delete the lock only if it has that token, so nobody releases another client's lock. With
-/// --force they delete it whoever holds it, and say who did: for a holder that hangs and renews.
+/// --force they delete it no matter who holds it, and say who held it: for a holder that hangs but still
+/// renews.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, after_long_help = RELEASE_EXAMPLES)]
 pub(crate) struct ReleaseFlags {
     #[command(flatten)]
     cluster: ClusterFlags,
 
-    /// Release the lock whoever holds it, and print who did
+    /// Release the lock no matter who holds it, and print who held it
     ///
     /// The holder may go on until it next renews the lock. A resource that checks fencing tokens turns
     /// it away once it has seen the fencing token that is printed.

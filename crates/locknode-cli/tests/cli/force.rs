@@ -1,4 +1,4 @@
-//! Who holds a lock, and a release whoever holds it.
+//! Who holds a lock, and a release by force.
 
 use crate::cluster::{Cluster, decided};
 use crate::program::{ask, connect, run, serve};

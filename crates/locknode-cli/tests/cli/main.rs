@@ -26,7 +26,7 @@
 //! * `run_output`: standard error that nobody reads.
 //! * `terminal`: a pseudo-terminal.
 //! * `tls`: nodes and commands that speak TLS.
-//! * `force`: who holds a lock, and a release whoever holds it.
+//! * `force`: who holds a lock, and a release by force.
 //! * `users`: users of a file, and what each may do.
 //! * `lock`: `lock`, `extend`, `release` and `status NAME`.
 //! * `bench`: runs that count and runs that do not, and comparisons of servers.

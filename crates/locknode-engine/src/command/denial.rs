@@ -1,51 +1,56 @@
-//! What a user is told whose script or transaction does what it may not.
+//! What a user is told who tries what it may not do.
 
-use super::context::Context;
 #[cfg(feature = "acl")]
 use super::permission;
 use super::spec::Spec;
 use crate::command_id::CommandId;
+use crate::services::Services;
+use crate::session::Session;
 
-impl Context<'_, '_> {
-    /// Returns why the user may not do this in a script, or `None` if it may.
-    pub(crate) fn denial_in_script(
-        &self,
-        id: CommandId,
-        spec: &Spec,
-        args: &[&[u8]],
-    ) -> Option<String> {
-        #[cfg(feature = "acl")]
-        if let Some(user) = &self.session.user
-            && let Err(denial) = permission::check(user, id, spec, args)
-        {
-            self.services.counters.note_denial(denial);
-            let text = denial.text(user);
-            return Some(format!("ERR ACL failure in script: {text}"));
-        }
-        let _ = (id, spec, args);
-        None
-    }
-
-    /// Returns why the user may not do any more what a transaction has queued, or `None` if it may.
+/// Where a command is tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// As a client sends it.
+    Alone,
+    Script,
+    /// In a transaction that was allowed to queue it.
     #[cfg(feature = "compat")]
-    pub(crate) fn denial_since_queued(
-        &self,
-        id: CommandId,
-        spec: &Spec,
-        args: &[&[u8]],
-    ) -> Option<String> {
-        #[cfg(feature = "acl")]
-        if let Some(user) = &self.session.user
-            && let Err(denial) = permission::check(user, id, spec, args)
-        {
-            self.services.counters.note_denial(denial);
-            return Some(format!(
-                "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
-                 This command is no longer allowed for the following reason: {}",
-                denial.since_queued()
-            ));
-        }
-        let _ = (id, spec, args);
-        None
-    }
+    Exec,
+}
+
+/// Returns why a session's user may not run a command, and counts that; `None` if it may.
+#[cfg(feature = "acl")]
+pub(crate) fn denial(
+    services: &Services,
+    session: &Session,
+    place: Place,
+    (id, spec): (CommandId, &Spec),
+    args: &[&[u8]],
+) -> Option<Box<str>> {
+    let user = session.user.as_ref()?;
+    let denial = permission::check(user, id, spec, args).err()?;
+    services.counters.note_denial(denial);
+    let text = match place {
+        Place::Alone => format!("NOPERM {}", denial.text(user)),
+        Place::Script => format!("ERR ACL failure in script: {}", denial.text(user)),
+        #[cfg(feature = "compat")]
+        Place::Exec => format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
+             This command is no longer allowed for the following reason: {}",
+            denial.since_queued()
+        ),
+    };
+    Some(text.into())
+}
+
+/// Nobody is forbidden anything.
+#[cfg(not(feature = "acl"))]
+pub(crate) const fn denial(
+    _: &Services,
+    _: &Session,
+    _: Place,
+    _: (CommandId, &Spec),
+    _: &[&[u8]],
+) -> Option<Box<str>> {
+    None
 }

@@ -168,7 +168,7 @@ fn get(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder
     }
 }
 
-/// Releases a key whoever holds it, and raises its counter, so that no fencing token from before is
+/// Releases a key no matter who holds it, and raises its counter, so that no fencing token from before is
 /// as high as what this replies `[C3]`.
 fn force(context: &mut Context<'_, '_>, [_, key]: &[&[u8]; 2], reply: &mut Encoder<'_>) {
     let now = context.moment.time;
@@ -288,7 +288,7 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key",
         call: exact!(force),
         flags: Flags::WRITE.and(Flags::NOSCRIPT).and(Flags::FAST),
-        summary: "Releases a key whoever holds it, raises its fence counter, and returns who held it.",
+        summary: "Releases a key no matter who holds it, raises its fence counter, and returns who held it.",
         ..LOCK
     },
 ];

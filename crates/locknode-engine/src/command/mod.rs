@@ -22,7 +22,7 @@ mod config_option;
 mod connection;
 mod context;
 mod debug;
-mod denial;
+pub(crate) mod denial;
 mod exists;
 mod expiry;
 mod flush;
@@ -44,7 +44,7 @@ mod number;
 pub(crate) mod numbers;
 mod option_word;
 #[cfg(feature = "acl")]
-pub(crate) mod permission;
+mod permission;
 #[cfg(feature = "compat")]
 pub(crate) mod pubsub;
 pub(crate) mod refusal;

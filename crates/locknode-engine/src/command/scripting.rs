@@ -12,6 +12,7 @@ use locknode_resp::{Encoder, Protocol, parse_integer};
 
 use super::changes::Journal;
 use super::context::{Context, Flow};
+use super::denial::{Place, denial};
 use super::flush::is_flush_mode;
 use super::inputs::{Inputs, split};
 use super::journal::{BYTES_MAX, SUSPENDED_BYTES_MAX};
@@ -448,8 +449,14 @@ impl ScriptCaller<'_, '_, '_> {
             "ERR Wrong number of args calling Redis command from script"
         } else if spec.flags.has(Flags::NOSCRIPT) {
             "ERR This Redis command is not allowed from script"
-        } else if let Some(denial) = self.context.denial_in_script(id, container, args) {
-            return Some(denial.into());
+        } else if let Some(text) = denial(
+            self.context.services,
+            self.context.session,
+            Place::Script,
+            (id, container),
+            args,
+        ) {
+            return Some(text.into_string().into());
         } else if self.work.is_read_only && spec.flags.has_any(Flags::WRITE.and(Flags::MAY_WRITE)) {
             "ERR Write commands are not allowed from read-only scripts."
         } else if spec.keys == Keys::All && spec.flags.has(Flags::WRITE) {

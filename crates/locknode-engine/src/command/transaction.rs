@@ -14,6 +14,7 @@ use locknode_resp::Encoder;
 
 use super::changes::Journal;
 use super::context::Context;
+use super::denial::{Place, denial};
 use super::refusal;
 use super::scripting::note_steps;
 use super::spec::{Call, Flags, Keys, Spec, exact, specs};
@@ -119,9 +120,9 @@ fn run_one(
             usize::try_from(key_count / KEYS_PER_STEP).unwrap_or(0),
         );
     }
-    let denial = context.denial_since_queued(id, spec, args);
-    if let Some(denial) = &denial {
-        reply.error(denial);
+    let (services, session) = (context.services, &*context.session);
+    if let Some(text) = denial(services, session, Place::Exec, (id, spec), args) {
+        reply.error(&text);
     } else if !Journal::run(context, spec, args, &mut reply) {
         return Err(Stop::Overfull);
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use locknode_resp::Encoder;
 
 use super::Engine;
-#[cfg(feature = "acl")]
-use crate::command::permission;
+use crate::command::denial::{Place, denial};
 #[cfg(feature = "compat")]
 use crate::command::pubsub::{is_answered_by_pushes, is_for_subscribers};
 #[cfg(feature = "compat")]
@@ -26,7 +25,6 @@ pub(super) enum Refusal {
     Unauthenticated(CommandId),
     NotInTransaction(CommandId),
     /// The user may not do it, in words.
-    #[cfg(feature = "acl")]
     NoPermission(CommandId, Box<str>),
     Queued(CommandId, &'static Spec),
     #[cfg(feature = "compat")]
@@ -118,7 +116,9 @@ impl Engine {
         if session.transaction.is_some() && spec.flags.has(Flags::NO_MULTI) {
             return Err(Refusal::NotInTransaction(id));
         }
-        self.check_permission(session, (id, spec), args)?;
+        if let Some(text) = denial(&self.services, session, Place::Alone, (id, spec), args) {
+            return Err(Refusal::NoPermission(id, text));
+        }
         #[cfg(feature = "compat")]
         if session.is_only_subscriber() && !is_for_subscribers(spec) {
             return Err(Refusal::Subscribed(id, spec));
@@ -137,25 +137,6 @@ impl Engine {
         } else {
             Err(Refusal::Queued(id, spec))
         }
-    }
-
-    /// Checks what the session's user may do.
-    fn check_permission(
-        &self,
-        session: &Session,
-        (id, spec): (CommandId, &'static Spec),
-        args: &[&[u8]],
-    ) -> Result<(), Refusal> {
-        #[cfg(feature = "acl")]
-        if let Some(user) = &session.user
-            && let Err(denial) = permission::check(user, id, spec, args)
-        {
-            self.services.counters.note_denial(denial);
-            let text = format!("NOPERM {}", denial.text(user));
-            return Err(Refusal::NoPermission(id, text.into()));
-        }
-        let _ = (session, id, spec, args);
-        Ok(())
     }
 
     /// Drops replies that the client does not want: all after CLIENT REPLY OFF, the next one after
@@ -213,7 +194,6 @@ impl Engine {
                 reply.error("ERR Command not allowed inside a transaction");
                 id
             }
-            #[cfg(feature = "acl")]
             Refusal::NoPermission(id, text) => {
                 reply.error(text);
                 id

@@ -156,7 +156,7 @@ pub(crate) fn describe(out: &mut Vec<u8>, dialect: Dialect, key: &[u8]) {
     encode_command(out, &[name, key]);
 }
 
-/// Deletes the key, whoever has it, and returns who had it.
+/// Deletes the key, no matter who holds it, and returns who held it.
 pub(crate) fn force(out: &mut Vec<u8>, dialect: Dialect, key: &[u8]) {
     match dialect {
         Dialect::Lock => encode_command(out, &[b"LOCK.FORCE", key]),

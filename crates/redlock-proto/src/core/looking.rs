@@ -1,4 +1,4 @@
-//! A look at a key, or at the nodes; and a release of a key whoever holds it, which asks them alike.
+//! A look at a key, or at the nodes; and a release by force, which asks them in the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl<E: Entropy> Core<E> {
         self.ask_for_looks(now, key, asks, timeout)
     }
 
-    /// Begins to release a key on every node, whoever holds it. Ends in [`Notice::Looked`].
+    /// Begins to release a key on every node, no matter who holds it. Ends in [`Notice::Looked`].
     pub fn force(&mut self, now: Time, key: Box<[u8]>, timeout: Duration) -> OpId {
         self.ask_for_looks(now, Some(key), &[Ask::Force], timeout)
     }

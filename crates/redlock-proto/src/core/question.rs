@@ -34,7 +34,7 @@ pub(crate) enum Ask {
     Holder,
     /// Who has the key, for a person.
     Describe,
-    /// Delete the key, whoever has it.
+    /// Delete the key, no matter who holds it.
     Force,
     /// Whether the node is there.
     Ping,

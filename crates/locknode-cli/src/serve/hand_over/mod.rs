@@ -137,7 +137,7 @@ impl Passed {
     ///
     /// # Errors
     ///
-    /// When there is none left.
+    /// When the process has no descriptor left.
     pub(super) fn of(
         purpose: Purpose,
         address: String,
