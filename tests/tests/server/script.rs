@@ -33,7 +33,7 @@ impl Served {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let node = node_with(|options| options.script_time_limit = 200);
+                let node = node_with(|options| options.script_time_limit = 100);
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
                 node.serve(listener, async { drop(stopped.await) })

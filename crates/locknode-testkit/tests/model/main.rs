@@ -45,7 +45,7 @@
 //! Planted bugs show that the searches can find something: each is where the model hands something to the real code or
 //! takes it back, and a shortest way in which it breaks the property is printed and its length asserted.
 //!
-//! `cargo test -p locknode-tests --test model -- --nocapture` prints all figures; with `--release` the scopes are wider.
+//! `cargo test -p locknode-testkit --test model -- --nocapture` prints all figures; with `--release` the scopes are wider.
 
 #![cfg(test)]
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use locknode_testkit::Bug;
 
-const LIST: &str = include_str!("../../SCENARIOS.md");
+const LIST: &str = include_str!("../../../crates/locknode-testkit/SCENARIOS.md");
 
 const TESTS: [&str; 10] = [
     include_str!("client.rs"),

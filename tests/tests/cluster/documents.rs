@@ -168,7 +168,7 @@ mod testing {
 
 /// README and the pages of docs/.
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let docs = fs::read_dir(root.join("docs")).unwrap();
     let docs = docs.map(|entry| entry.unwrap().path());
     let docs = docs.filter(|path| path.extension().is_some_and(|it| it == "md"));

@@ -10,7 +10,7 @@ use crate::script::Script;
 /// Draws the world of `docs/pictures/crash.txt` under a guard. The checkers do not mark what nobody promised, so the time in
 /// which both clients hold the lock is marked here. Returns whether there is such a time.
 fn draw(guard: GuardMode, name: &str, title: &str) -> bool {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
     let text = fs::read_to_string(directory.join("crash.txt")).unwrap();
     let scenario = Scenario::parse(&text).unwrap().guarded(guard);
     let report = Report::of(&scenario);
