@@ -64,6 +64,8 @@ pub(crate) struct Connection<S> {
     yields: bool,
     /// Whether it has just let them.
     has_yielded: bool,
+    /// Whether it has woken itself, so that it need not prepare to sleep.
+    is_woken: bool,
     /// Whether it has ended, and waits for its turn to be dropped.
     is_over: bool,
     /// Bytes read since the connection began to close.
@@ -110,6 +112,7 @@ impl<S> Connection<S> {
             is_short_batch: false,
             yields: false,
             has_yielded: false,
+            is_woken: false,
             is_over: false,
             late_input: 0,
             is_busy: false,
@@ -403,6 +406,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 ready!(turn.as_mut().poll(cx));
             } else if std::mem::take(&mut self.is_short_batch) {
                 cx.waker().wake_by_ref();
+                self.is_woken = true;
                 return Poll::Pending;
             }
         }
@@ -566,17 +570,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             let mut turn = std::pin::pin!(tokio::task::yield_now());
             polled = turn.as_mut().poll(cx);
         }
-        if polled.is_pending() {
-            if !connection.has_yielded {
+        if polled.is_pending() && !std::mem::take(&mut connection.is_woken) {
+            // After a yield the task is woken anyway, once others have been looked at.
+            let has_yielded = std::mem::take(&mut connection.has_yielded);
+            if !has_yielded {
                 connection.session.leave_queue();
             }
             // A kill or the end of a pause wakes this task from here on; one that came just before
             // is seen here.
-            connection.session.client().sleep_with(cx.waker());
             let client = connection.session.client();
+            client.sleep_with(cx.waker());
             let has_mail = client.has_mail() && connection.takes_mail();
-            // After a yield the task is woken anyway, once others have been looked at.
-            let has_yielded = connection.has_yielded;
             let is_due = || {
                 let (node, session) = (&connection.node, &connection.session);
                 connection.state == State::Paused
@@ -592,7 +596,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             {
                 cx.waker().wake_by_ref();
             }
-            connection.has_yielded = false;
         }
         polled
     }

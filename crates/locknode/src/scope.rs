@@ -1,6 +1,7 @@
 //! The connections of one `serve` call, and how they are shut down.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::watch;
 
@@ -8,6 +9,7 @@ use crate::sync_waiters::SyncWaiters;
 
 /// How far the shutdown of a `serve` call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Phase {
     /// Connections are served.
     Serving,
@@ -20,7 +22,10 @@ pub(crate) enum Phase {
 /// All connections of one `serve` call.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    phase: watch::Sender<Phase>,
+    /// A [`Phase`]: every batch looks at it, so it is one load.
+    phase: Arc<AtomicU8>,
+    /// Its receivers are the members.
+    members: watch::Sender<()>,
     /// The connections that wait for the disk.
     pub(crate) waiters: Arc<SyncWaiters>,
 }
@@ -28,9 +33,10 @@ pub(crate) struct Scope {
 /// One connection's membership, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ScopeMember {
-    phases: watch::Receiver<Phase>,
+    phase: Arc<AtomicU8>,
     /// The phase last seen, so that a change just before sleeping is not missed.
     seen: Phase,
+    _membership: watch::Receiver<()>,
     pub(crate) waiters: Arc<SyncWaiters>,
 }
 
@@ -38,7 +44,8 @@ impl Scope {
     /// Creates a scope whose connections wait for the disk in `waiters`.
     pub(crate) fn new(waiters: Arc<SyncWaiters>) -> Self {
         Self {
-            phase: watch::Sender::new(Phase::Serving),
+            phase: Arc::new(AtomicU8::new(Phase::Serving as u8)),
+            members: watch::Sender::new(()),
             waiters,
         }
     }
@@ -46,15 +53,16 @@ impl Scope {
     /// Adds a connection.
     pub(crate) fn enter(&self) -> ScopeMember {
         ScopeMember {
-            phases: self.phase.subscribe(),
+            phase: Arc::clone(&self.phase),
             seen: Phase::Serving,
+            _membership: self.members.subscribe(),
             waiters: Arc::clone(&self.waiters),
         }
     }
 
     /// Moves on to a phase; the caller wakes the connections.
     pub(crate) fn advance(&self, phase: Phase) {
-        self.phase.send_replace(phase);
+        self.phase.store(phase as u8, Ordering::SeqCst);
     }
 
     /// Waits until no connection is left.
@@ -63,23 +71,27 @@ impl Scope {
     ///
     /// Dropping the future has no effect.
     pub(crate) async fn emptied(&self) {
-        self.phase.closed().await;
+        self.members.closed().await;
     }
 }
 
 impl ScopeMember {
     /// Returns the current phase.
     pub(crate) fn phase(&mut self) -> Phase {
-        if self.has_moved() {
-            self.seen = *self.phases.borrow_and_update();
-        }
+        self.seen = self.now();
         self.seen
     }
 
     /// Returns whether the phase has changed since [`ScopeMember::phase`] was last called.
     pub(crate) fn has_moved(&self) -> bool {
-        // After the `serve` call there are no changes, but the last one may not have been seen.
-        let changed = self.phases.has_changed();
-        changed.unwrap_or_else(|_| self.seen != *self.phases.borrow())
+        self.seen != self.now()
+    }
+
+    fn now(&self) -> Phase {
+        let phase = self.phase.load(Ordering::SeqCst);
+        [Phase::Serving, Phase::Draining]
+            .into_iter()
+            .find(|it| *it as u8 == phase)
+            .unwrap_or(Phase::Aborting)
     }
 }

@@ -360,7 +360,7 @@ const SUBCOMMANDS: &[Spec] = specs! {
 
     /// Refused: the node only counts what it denied.
     "dryrun" "<username> <command> [<arg> ...]" since "7.0.0",
-        call: Call { arity: -4, ..least!(absent) }, ..ADMIN;
+        call: least!(absent).with_least(4), ..ADMIN;
 
     /// Return a password of random hexadecimal digits.
     "genpass" "[<bits>]", call: least!(generate_password), ..ACL;

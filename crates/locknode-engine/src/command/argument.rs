@@ -102,8 +102,8 @@ mod tests {
             let arguments = arguments(spec.syntax);
             let needed = arguments.iter().filter(|it| !it.is_optional).count();
             let is_container = !spec.subcommands.is_empty();
-            let arity = usize::try_from(spec.call.arity.unsigned_abs()).unwrap_or(0);
-            let may_have_more = spec.call.arity < 0 || needed == arguments.len();
+            let arity = usize::try_from(spec.call.arity().unsigned_abs()).unwrap_or(0);
+            let may_have_more = spec.call.arity() < 0 || needed == arguments.len();
             assert!(
                 is_container || (needed + 1 == arity && may_have_more),
                 "{}: {} has {needed}",

@@ -71,7 +71,7 @@ impl Entry {
         };
         reply.array(10);
         reply.bulk(self.name.as_bytes());
-        reply.integer(i64::from(self.spec.call.arity));
+        reply.integer(i64::from(self.spec.call.arity()));
         write_words(reply, &self.flag_names());
         reply.integer(first);
         reply.integer(last);

@@ -206,15 +206,15 @@ const PUBSUB: Spec = Spec {
 pub(crate) const SPECS: &[Spec] = specs! {
     /// Subscribes to channels.
     "subscribe" "channel [channel ...]" since "2.0.0",
-        call: Call { arity: -2, ..least!(subscribe, TopicKind::Channel) }, ..SUBSCRIBE;
+        call: least!(subscribe, TopicKind::Channel).with_least(2), ..SUBSCRIBE;
 
     /// Subscribes to the channels that match patterns.
     "psubscribe" "pattern [pattern ...]" since "2.0.0",
-        call: Call { arity: -2, ..least!(subscribe, TopicKind::Pattern) }, ..SUBSCRIBE;
+        call: least!(subscribe, TopicKind::Pattern).with_least(2), ..SUBSCRIBE;
 
     /// Subscribes to shard channels.
     "ssubscribe" "shardchannel [shardchannel ...]" since "7.0.0",
-        call: Call { arity: -2, ..least!(subscribe, TopicKind::ShardChannel) }, ..SUBSCRIBE;
+        call: least!(subscribe, TopicKind::ShardChannel).with_least(2), ..SUBSCRIBE;
 
     /// Ends the subscriptions to some channels, or to all.
     "unsubscribe" "[channel ...]" since "2.0.0",

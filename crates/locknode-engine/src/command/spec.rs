@@ -36,8 +36,9 @@ pub(crate) struct Spec {
 /// How many arguments a command takes, and its function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Redis's convention: the exact number of arguments including names, or the negated minimum.
-    pub(crate) arity: i32,
+    /// The least number of arguments, including names, and how many more there may be.
+    least: usize,
+    more: usize,
     pub(crate) run: Run,
 }
 
@@ -45,7 +46,25 @@ impl Call {
     /// The call of a function that accepts any number of arguments; [`exact`] and [`least`] are for
     /// functions that name theirs.
     pub(super) const fn any(arity: i32, run: Run) -> Self {
-        Self { arity, run }
+        Self {
+            least: arity.unsigned_abs() as usize,
+            more: if arity < 0 { MORE_ARGS_MAX } else { 0 },
+            run,
+        }
+    }
+
+    /// The same call, which is refused with fewer arguments than this, including names.
+    pub(super) const fn with_least(self, least: usize) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Redis's convention: the exact number of arguments including names, or the negated minimum.
+    pub(crate) const fn arity(&self) -> i32 {
+        if self.more == 0 {
+            number(self.least)
+        } else {
+            -number(self.least)
+        }
     }
 }
 
@@ -150,13 +169,12 @@ impl Spec {
     /// Returns whether this many arguments, including names, are allowed.
     #[inline]
     pub(crate) fn accepts(&self, args: usize) -> bool {
-        let named = self.call.arity.unsigned_abs() as usize;
-        args == named || (args.wrapping_sub(named) <= MORE_ARGS_MAX && self.call.arity < 0)
+        args.wrapping_sub(self.call.least) <= self.call.more
     }
 
     /// Returns whether there are too many of them for a command that takes any number.
     pub(crate) const fn is_too_long(&self, args: usize) -> bool {
-        self.call.arity < 0 && args > self.call.arity.unsigned_abs() as usize + MORE_ARGS_MAX
+        self.call.more > 0 && args > self.call.least + self.call.more
     }
 
     /// Returns whether one command takes little time for its length: Redis calls PUBLISH fast however
