@@ -582,17 +582,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connection<S> {
             client.sleep_with(cx.waker());
             let has_mail = client.has_mail() && connection.takes_mail();
             let is_due = || {
-                let (node, session) = (&connection.node, &connection.session);
-                connection.state == State::Paused
-                    && node
-                        .engine
-                        .wait_end(session, node.clock.now().time)
-                        .is_none()
+                let now = connection.node.clock.now().time;
+                let end = connection.node.engine.wait_end(&connection.session, now);
+                end.is_none()
             };
             if client.is_killed()
                 || has_mail
                 || connection.scope.has_moved()
-                || !has_yielded && is_due()
+                || !has_yielded && connection.state == State::Paused && is_due()
             {
                 cx.waker().wake_by_ref();
             }
