@@ -54,6 +54,7 @@ impl Call {
     }
 
     /// The same call, which is refused with fewer arguments than this, including names.
+    #[cfg(any(feature = "acl", feature = "compat"))]
     pub(super) const fn with_least(self, least: usize) -> Self {
         Self { least, ..self }
     }

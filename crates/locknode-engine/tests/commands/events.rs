@@ -68,6 +68,7 @@ fn every_write_has_the_events_that_redis_has() {
         ("ZADD k 1 a 5 b 6 c", "new zadd"),
         ("ZADD k 1 a", ""),
         ("ZINCRBY k 1 a", "zincr"),
+        ("ZINCRBY k 0 a", ""),
         ("ZREMRANGEBYSCORE k 0 2", "zremrangebyscore"),
         ("ZREM k b", "zrem"),
         ("ZREM k c", "zrem del"),
