@@ -71,14 +71,34 @@ fn events_are_those_of_a_real_server() {
             }
             sent += &format!("  {request}\n");
             let (theirs, ours) = (theirs.ask(0, &request), ours.ask(0, &request));
-            assert_eq!(
-                events(&request, &ours[1]),
-                events(&request, &theirs[1]),
-                "LOCKNODE_TEST_SEED={seed}, after\n{sent}"
-            );
+            let mut both = [&ours, &theirs].map(|received| events(&request, &received[1]));
+            if peculiarities.is_valkey {
+                both.iter_mut().for_each(|it| as_valkey(&request, it));
+            }
+            let [ours, theirs] = both;
+            assert_eq!(ours, theirs, "LOCKNODE_TEST_SEED={seed}, after\n{sent}");
         }
     }
 }
+
+/// Where Valkey 9.1 tells something else than Redis does, and we: a key that is given a deadline in the past is
+/// `expired` instead of deleted, and GETEX with a bad deadline does not look for its key.
+fn as_valkey(request: &Request, events: &mut Vec<String>) {
+    if request.name() == "getex" {
+        events.retain(|event| !event.contains("keymiss"));
+    }
+    if EXPIRES.contains(&&*request.name()) {
+        for event in events {
+            *event = event.replace(r"$3\r\ndel", r"$7\r\nexpired");
+            if event.contains(":del") {
+                let channel = event.replace(":del", ":expired");
+                *event = channel.replace(r"$18\r\n__keyevent", r"$22\r\n__keyevent");
+            }
+        }
+    }
+}
+
+const EXPIRES: [&str; 5] = ["expire", "expireat", "pexpire", "pexpireat", "getex"];
 
 /// The events of a request; what a script only reads is no event of ours, because native ones do not read one by one.
 fn events(request: &Request, received: &[u8]) -> Vec<String> {
