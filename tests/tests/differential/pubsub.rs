@@ -98,7 +98,14 @@ fn as_valkey(request: &Request, events: &mut Vec<String>) {
     }
 }
 
-const EXPIRES: [&str; 5] = ["expire", "expireat", "pexpire", "pexpireat", "getex"];
+const EXPIRES: [&str; 6] = [
+    "eval",
+    "expire",
+    "expireat",
+    "getex",
+    "pexpire",
+    "pexpireat",
+];
 
 /// The events of a request; what a script only reads is no event of ours, because native ones do not read one by one.
 fn events(request: &Request, received: &[u8]) -> Vec<String> {
