@@ -92,7 +92,10 @@ fn as_valkey(request: &Request, events: &mut Vec<String>) {
             *event = event.replace(r"$3\r\ndel", r"$7\r\nexpired");
             if event.contains(":del") {
                 let channel = event.replace(":del", ":expired");
-                *event = channel.replace(r"$18\r\n__keyevent", r"$22\r\n__keyevent");
+                // Databases from 10 on have a digit more.
+                *event = channel
+                    .replace(r"$18\r\n__keyevent", r"$22\r\n__keyevent")
+                    .replace(r"$19\r\n__keyevent", r"$23\r\n__keyevent");
             }
         }
     }
