@@ -78,16 +78,16 @@ impl Scope {
 impl ScopeMember {
     /// Returns the current phase.
     pub(crate) fn phase(&mut self) -> Phase {
-        self.seen = self.now();
+        self.seen = self.current();
         self.seen
     }
 
     /// Returns whether the phase has changed since [`ScopeMember::phase`] was last called.
     pub(crate) fn has_moved(&self) -> bool {
-        self.seen != self.now()
+        self.seen != self.current()
     }
 
-    fn now(&self) -> Phase {
+    fn current(&self) -> Phase {
         let phase = self.phase.load(Ordering::SeqCst);
         [Phase::Serving, Phase::Draining]
             .into_iter()

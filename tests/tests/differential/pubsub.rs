@@ -81,7 +81,7 @@ fn events_are_those_of_a_real_server() {
     }
 }
 
-/// Where Valkey 9.1 tells something else than Redis does, and we: a key that is given a deadline in the past is
+/// Levels where Valkey 9.1 tells something else than Redis does, and we: a key that is given a deadline in the past is
 /// `expired` instead of deleted, and GETEX with a bad deadline does not look for its key.
 fn as_valkey(request: &Request, events: &mut Vec<String>) {
     if request.name() == "getex" {
@@ -89,14 +89,11 @@ fn as_valkey(request: &Request, events: &mut Vec<String>) {
     }
     if EXPIRES.contains(&&*request.name()) {
         for event in events {
-            *event = event.replace(r"$3\r\ndel", r"$7\r\nexpired");
-            if event.contains(":del") {
-                let channel = event.replace(":del", ":expired");
-                // Databases from 10 on have a digit more.
-                *event = channel
-                    .replace(r"$18\r\n__keyevent", r"$22\r\n__keyevent")
-                    .replace(r"$19\r\n__keyevent", r"$23\r\n__keyevent");
-            }
+            let words = event.split(r"\r\n").filter(|word| !word.starts_with('$'));
+            *event = words
+                .collect::<Vec<_>>()
+                .join(" ")
+                .replace("del", "expired");
         }
     }
 }

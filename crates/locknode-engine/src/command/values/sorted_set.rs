@@ -145,13 +145,10 @@ fn zincrby(
     };
     let adds = added_bytes(old.is_none().then_some(*member).into_iter()) * 2;
     entry.grow::<SortedSet>(adds, reply, |set, reply| {
-        // An increment of zero, or of an infinite score, is no change and no event.
-        let is_change = old != Some(new);
-        if is_change {
-            set.insert(member, new);
-        }
+        set.insert(member, new);
         reply.double(sum);
-        is_change
+        // An increment of zero, or of an infinite score, is no change and no event.
+        old != Some(new)
     });
 }
 
