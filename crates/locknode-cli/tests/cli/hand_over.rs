@@ -382,6 +382,10 @@ fn a_process_without_all_of_it_starts_as_after_a_crash() {
         let mut node = place.start();
         let (mut stream, _) = listener.accept().expect("it comes");
         drop(listener);
+        // A process that another test is just starting may still have it, and the node would not replace the file.
+        wait_until("nobody listens", || {
+            UnixStream::connect(place.socket()).is_err()
+        });
         let mut greeting = String::new();
         let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
         reader.read_line(&mut greeting).expect("a greeting");
