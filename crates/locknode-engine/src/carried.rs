@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use crate::client::NameKind;
 use crate::key_hash::DATABASES;
 use crate::session::{ReplyMode, Session};
-use crate::users::DEFAULT_USER;
 
 /// A session as another process goes on with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,16 +16,18 @@ pub struct CarriedSession {
     pub(crate) is_no_evict: bool,
     pub(crate) is_no_touch: bool,
     pub(crate) names: [Vec<u8>; NameKind::ALL.len()],
+    /// Whom it has logged in as.
+    pub(crate) user: Vec<u8>,
 }
 
 impl Session {
     /// Returns what another process needs to go on with the session; `None` if it has more than that: a transaction,
-    /// a user other than `default`, subscriptions, keys that it watches, a script that runs, replies that it does not want.
+    /// subscriptions, keys that it watches, a script that runs, replies that it does not want.
     pub fn carried(&self) -> Option<CarriedSession> {
         let mut is_plain = self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
             && self.is_authenticated
-            && !self.is_special
+            && !self.logins.are_held()
             && !self.is_in_queue()
             && !self.is_waiting()
             && !self.has_script();
@@ -38,7 +39,7 @@ impl Session {
                 && self.tracker.is_none()
                 && !self.client.has_mail();
         }
-        is_plain &= !self.client.is_killed() && self.client.user_name() == DEFAULT_USER;
+        is_plain &= !self.client.is_killed();
         is_plain.then(|| CarriedSession {
             protocol: self.client.protocol.load(Ordering::Relaxed),
             db: self.db,
@@ -46,6 +47,7 @@ impl Session {
             is_no_evict: self.client.is_no_evict.load(Ordering::Relaxed),
             is_no_touch: self.client.is_no_touch.load(Ordering::Relaxed),
             names: NameKind::ALL.map(|kind| self.client.name(kind)),
+            user: self.client.user_name(),
         })
     }
 }
@@ -63,6 +65,7 @@ impl CarriedSession {
             out.extend_from_slice(&len.to_le_bytes());
             out.extend_from_slice(&name[..len.into()]);
         }
+        out.extend_from_slice(&self.user);
     }
 
     /// Reads them; `None` when they are not whole.
@@ -75,7 +78,7 @@ impl CarriedSession {
             *name = own.to_vec();
             rest = more;
         }
-        let is_whole = rest.is_empty() && matches!(protocol, 2 | 3) && usize::from(db) < DATABASES;
+        let is_whole = !rest.is_empty() && matches!(protocol, 2 | 3) && usize::from(db) < DATABASES;
         is_whole.then_some(Self {
             protocol,
             db,
@@ -83,6 +86,7 @@ impl CarriedSession {
             is_no_evict: flags & 2 != 0,
             is_no_touch: flags & 4 != 0,
             names,
+            user: rest.to_vec(),
         })
     }
 }

@@ -50,6 +50,13 @@ impl Users {
         name == DEFAULT_USER
     }
 
+    /// Finds a user besides `default`: there is none.
+    #[cfg(feature = "hand-over")]
+    #[expect(clippy::unused_self, reason = "as with the feature `acl`")]
+    pub(crate) const fn active(&self, _: &[u8]) -> Option<Arc<Account>> {
+        None
+    }
+
     /// Notes whether there is a password.
     pub(crate) fn obey_requirepass(&self, requirepass: &str) {
         let has_password = !requirepass.is_empty();

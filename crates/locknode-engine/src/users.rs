@@ -140,6 +140,12 @@ impl Users {
         self.accounts.read().get(name).cloned()
     }
 
+    /// Finds a user who may log in.
+    #[cfg(feature = "hand-over")]
+    pub(crate) fn active(&self, name: &[u8]) -> Option<Arc<Account>> {
+        self.find(name).filter(|account| account.user().is_on)
+    }
+
     /// Returns whether there is such a user.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.accounts.read().contains_key(name)

@@ -125,6 +125,31 @@ fn a_command_in_two_parts_is_executed_once() {
     assert_eq!(ask(&mut client, "\nk"), "$5");
 }
 
+/// A session goes on as its user's, with what the user may do in the new process; one whose user is gone is closed.
+#[test]
+fn users_go_on_as_who_they_are() {
+    let place = Place::new("hand-over-users", "--first-start --aclfile DIR/users.acl");
+    let users = place.directory.path_of("users.acl");
+    std::fs::write(&users, "user app on >secret ~app:* +set +acl|whoami\n").expect("written");
+    let mut node = place.start();
+    let address = node.address();
+    let [mut app, mut guest, mut anyone] = std::array::from_fn(|_| connect(address));
+    assert_eq!(ask(&mut app, "AUTH app secret"), "+OK");
+    assert_eq!(ask(&mut guest, "ACL SETUSER guest on nopass +@all"), "+OK");
+    assert_eq!(ask(&mut guest, "AUTH guest x"), "+OK");
+    assert_eq!(ask(&mut anyone, "PING"), "+PONG");
+    let mut next = place.start();
+    next.line_with(GOES_ON);
+    assert!(node.wait().success());
+    assert_eq!(ask(&mut app, "SET app:k token NX PX 60000"), "+OK");
+    let refusal = ask(&mut app, "SET k token NX PX 60000");
+    assert!(refusal.starts_with("-NOPERM"), "{refusal}");
+    assert_eq!(ask(&mut anyone, "SET k token NX PX 60000"), "+OK");
+    let mut rest = Vec::new();
+    guest.read_to_end(&mut rest).expect("an end in order");
+    assert_eq!(rest, b"", "nobody of that name is in the file");
+}
+
 /// Those that cannot be carried are closed in order, and served when they come again.
 #[test]
 fn a_session_with_more_is_closed_between_two_commands() {
@@ -294,9 +319,9 @@ fn a_node_goes_on_when_the_other_process_ends_before_it_is_ready() {
         match step {
             0 => {}
             1 => drop(writeln!(other.stream, "GET / HTTP/1.1")),
-            2 => assert_eq!(other.say("locknode hand-over 1 memory"), "yes 5000"),
+            2 => assert_eq!(other.say("locknode hand-over 2 memory"), "yes 5000"),
             _ => {
-                let answer = other.say("locknode hand-over 1 directory /elsewhere");
+                let answer = other.say("locknode hand-over 2 directory /elsewhere");
                 assert_eq!(answer, "no the node that runs keeps its locks in memory");
             }
         }
@@ -324,7 +349,7 @@ fn a_node_that_has_begun_to_stop_does_not_come_back() {
     let dir = place.directory.path.join("node");
     let mut other = Other::come(&place);
     assert_eq!(
-        other.say(&format!("locknode hand-over 1 directory {}", dir.display())),
+        other.say(&format!("locknode hand-over 2 directory {}", dir.display())),
         "yes 5000"
     );
     other.take_listeners();
@@ -345,7 +370,7 @@ fn a_process_of_another_version_gets_a_clean_stop() {
     let mut client = connect(node.address());
     assert_eq!(ask(&mut client, "SET k token NX PX 60000"), "+OK");
     let mut other = Other::come(&place);
-    assert_eq!(other.say("locknode hand-over 2 whatever"), "stopping 5000");
+    assert_eq!(other.say("locknode hand-over 3 whatever"), "stopping 5000");
     assert_eq!(other.rest(), b"", "its end says that it is over");
     assert!(node.wait().success());
     assert_eq!(node.count("locks written to"), 1, "{:?}", node.seen());
@@ -389,7 +414,7 @@ fn a_process_without_all_of_it_starts_as_after_a_crash() {
         let mut greeting = String::new();
         let mut reader = BufReader::new(stream.try_clone().expect("a handle"));
         reader.read_line(&mut greeting).expect("a greeting");
-        assert_eq!(greeting, "locknode hand-over 1 memory\n");
+        assert_eq!(greeting, "locknode hand-over 2 memory\n");
         for part in *script {
             stream.write_all(part).expect("sent");
         }

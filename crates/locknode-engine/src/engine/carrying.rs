@@ -12,13 +12,16 @@ use crate::client::{NameKind, Peer};
 use crate::engine::Engine;
 use crate::session::Session;
 use crate::time::Time;
+use crate::users::DEFAULT_USER;
 
 impl Engine {
     /// Registers a connection with the session that it had in another process; `None` when `maxclients` are connected,
-    /// or when this node asks for a password and the other did not.
+    /// when this node asks for a password and the other did not, or when it has no such user, or has turned it off.
     pub fn resume(&self, peer: Peer, carried: &CarriedSession, now: Time) -> Option<Session> {
         let mut session = self.connect(peer, now)?;
-        if !session.is_authenticated && !carried.has_password {
+        if carried.user != DEFAULT_USER {
+            session.log_in(self.services.users.active(&carried.user)?);
+        } else if !session.is_authenticated && !carried.has_password {
             return None;
         }
         let client = &session.client;
@@ -106,7 +109,8 @@ mod tests {
         carried.encode(&mut bytes);
         assert_eq!(CarriedSession::decode(&bytes), Some(carried.clone()));
         for len in 0..bytes.len() {
-            assert_eq!(CarriedSession::decode(&bytes[..len]), None);
+            let cut = CarriedSession::decode(&bytes[..len]);
+            assert!(cut.is_none_or(|cut| cut.user != carried.user));
         }
         let mut resumed = new
             .resume(Peer::default(), &carried, Time::ZERO)
@@ -136,6 +140,29 @@ mod tests {
                 .is_none()
         );
         assert!(open.resume(Peer::default(), &carried, Time::ZERO).is_some());
+    }
+
+    #[cfg(feature = "acl")]
+    #[test]
+    fn a_user_goes_on_with_what_he_may_do_here() {
+        let (old, new) = (engine(""), engine("secret"));
+        let mut session = old.connect(Peer::default(), Time::ZERO).expect("room");
+        run(&old, &mut session, "ACL SETUSER app on nopass ~* +get");
+        run(&old, &mut session, "AUTH app x");
+        let carried = session.carried().expect("a plain one");
+        let resume = || new.resume(Peer::default(), &carried, Time::ZERO);
+        assert!(resume().is_none(), "nobody has that name");
+        let mut admin = new.connect(Peer::default(), Time::ZERO).expect("room");
+        run(&new, &mut admin, "AUTH secret");
+        run(&new, &mut admin, "ACL SETUSER app off nopass ~* +set");
+        assert!(resume().is_none(), "he is off");
+        run(&new, &mut admin, "ACL SETUSER app on");
+        let mut resumed = resume().expect("room");
+        let user = resumed.carried().map(|carried| carried.user);
+        assert_eq!(user.as_deref(), Some(&b"app"[..]));
+        let refusal = run(&new, &mut resumed, "GET k");
+        assert!(refusal.starts_with("-NOPERM"), "{refusal}");
+        assert_eq!(run(&new, &mut resumed, "SET k v"), "+OK\r\n");
     }
 
     #[cfg(feature = "compat")]

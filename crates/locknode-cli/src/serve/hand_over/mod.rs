@@ -196,4 +196,4 @@ const PAUSE: Duration = Duration::from_millis(5);
 const GREETING: &str = "locknode hand-over ";
 
 /// The version of all that follows the greeting. Another one is not tried: the predecessor stops as SIGTERM has it do.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
