@@ -48,7 +48,7 @@ fn a_plain_client_without_a_mistake_keeps_every_promise() {
 #[test]
 fn a_client_of_hashes_keeps_every_promise() {
     let swarm = Swarm::default().client(ClientKind::Hash);
-    let (broken, counters) = first_broken(&swarm, 0..300);
+    let (broken, counters) = first_broken(&swarm, 0..150);
     if let Some(report) = broken {
         report.assert_safe();
     }
@@ -84,7 +84,7 @@ fn other_sizes_and_guards_keep_every_promise() {
 fn with_bad_clocks_two_hold_a_lock_and_fencing_tells_them_apart() {
     let mut overlaps = 0;
     let swarm = Swarm::default().faults(FaultKinds::FENCED);
-    for seed in 0..300 {
+    for seed in 0..150 {
         let report = swarm.run(seed);
         report.assert_safe();
         let all = check_all(report.history(), report.scenario());
