@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "compat")]
 use locknode_resp::Encoder;
-use locknode_resp::Protocol;
+use locknode_resp::{Protocol, ProtocolError};
 
 use crate::client::Client;
 #[cfg(feature = "acl")]
@@ -328,6 +328,13 @@ impl Session {
             Encoder::new(out, self.protocol).null_array();
         }
         let _ = out;
+    }
+
+    /// Answers bytes that are no request, if the client wants replies.
+    pub fn refuse(&self, error: &ProtocolError, out: &mut Vec<u8>) {
+        if matches!(self.reply_mode, ReplyMode::On) {
+            error.append_reply(out);
+        }
     }
 
     /// Notes that something changed which decides whether commands need more checks than usual. All

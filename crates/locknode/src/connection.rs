@@ -162,7 +162,7 @@ impl<S> Connection<S> {
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        error.append_reply(out);
+                        self.session.refuse(&error, out);
                         self.state = State::Closing;
                         break;
                     }

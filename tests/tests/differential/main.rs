@@ -6,9 +6,12 @@
 //! other sequences, `LOCKNODE_TEST_ROUNDS` how many times as many.
 //!
 //! * `sequence`: what is sent; the random commands
+//! * `blocking`: commands that wait, and clients that want no replies
+//! * `malformed`: bytes that are almost requests
 //! * `interleaving`: transactions of two clients, command by command
 //! * `server`: the real server
 //! * `node`: our side
+//! * `scripts`: random Lua
 //! * `tracking`: invalidations, to a client that caches
 //! * `reply`: splitting reply bytes into replies
 //! * `states`: no memory, scripts and transactions that fail half way, keys of another type
@@ -18,11 +21,14 @@
 
 #![cfg(test)]
 
+mod blocking;
 mod difference;
 mod interleaving;
+mod malformed;
 mod node;
 mod pubsub;
 mod reply;
+mod scripts;
 mod sequence;
 mod server;
 mod states;

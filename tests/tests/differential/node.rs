@@ -28,33 +28,48 @@ impl Node {
     /// Empties the node, then sends the requests down one connection, in pieces of several lengths; one reply for
     /// each. The clock stands still meanwhile.
     pub(crate) fn run(&self, requests: &[Request]) -> Vec<Vec<u8>> {
-        let moment = present();
-        assert!(moment.time >= self.started.time, "the clock went back");
         let mut input = b"FLUSHALL\r\n".to_vec();
         input.extend(requests.iter().flat_map(Request::encode));
+        let mut replies = reply::split(&self.run_bytes(&input)).0;
+        replies.remove(0);
+        replies
+    }
+
+    /// Sends bytes down one connection, in pieces of several lengths; all that is received.
+    pub(crate) fn run_bytes(&self, input: &[u8]) -> Vec<u8> {
+        let moment = present();
+        assert!(moment.time >= self.started.time, "the clock went back");
         let mut session = self
             .engine
             .connect(Peer::default(), moment.time)
             .expect("room");
-        let (mut decoder, limits) = (Decoder::new(), Limits::default());
+        let (mut decoder, mut limits) = (Decoder::new(), Limits::default());
+        // As there.
+        (limits.bulk_len_max, limits.args_max) = (512 << 20, usize::MAX);
         let (mut out, mut start, mut end, mut piece) = (Vec::new(), 0, 0, 1);
         while start < input.len() {
             end = (end + piece).min(input.len());
             piece = piece % 97 + 1;
-            while let Some(frame) = decoder
-                .decode(&input[start..end], &limits, true)
-                .expect("a well-formed request")
-            {
-                start += frame.consumed();
-                let args: Vec<&[u8]> = frame.args().collect();
-                self.engine
-                    .batch(moment)
-                    .execute(&mut session, &args, &mut out);
+            loop {
+                match decoder.decode(&input[start..end], &limits, true) {
+                    Ok(Some(frame)) => {
+                        start += frame.consumed();
+                        let args: Vec<&[u8]> = frame.args().collect();
+                        let mut batch = self.engine.batch(moment);
+                        batch.execute(&mut session, &args, &mut out);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        session.refuse(&error, &mut out);
+                        return out;
+                    }
+                }
+            }
+            if end == input.len() {
+                break;
             }
         }
-        let mut replies = reply::split(&out).0;
-        replies.remove(0);
-        replies
+        out
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sequences to a real server.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -40,6 +41,23 @@ impl Server {
         with_rest(replies, b"")
     }
 
+    /// Empties the server, then sends bytes down one connection; all that is received until the server closes it.
+    pub(crate) fn run_bytes(&self, input: &[u8]) -> Vec<u8> {
+        let [mut stream, mut watcher] = [(); 2].map(|()| self.connect());
+        ask(&mut watcher, b"FLUSHALL\r\n");
+        // The server may close before it has read all.
+        let _ = stream.write_all(input);
+        // What it has not sent by then is lost at the end of the input.
+        settle(&mut watcher);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut received = Vec::new();
+        let end = stream.read_to_end(&mut received);
+        if end.is_err_and(|error| error.kind() != ErrorKind::ConnectionReset) {
+            received.extend(b"(no end in time)");
+        }
+        received
+    }
+
     /// The path of its Unix socket.
     pub(crate) fn socket(&self) -> std::path::PathBuf {
         self.process.socket()
@@ -59,6 +77,21 @@ impl Server {
         )])
         .remove(0)
     }
+}
+
+/// Waits until the server has done what others have sent before, and has sent what they are to receive.
+pub(crate) fn settle(watcher: &mut UnixStream) {
+    for _ in 0..2 {
+        ask(watcher, b"PING\r\n");
+    }
+}
+
+/// The reply to a request, which is short.
+pub(crate) fn ask(stream: &mut UnixStream, request: &[u8]) -> Vec<u8> {
+    stream.write_all(request).expect("a server that reads");
+    let mut chunk = [0; 1 << 12];
+    let len = stream.read(&mut chunk).expect("a reply in time");
+    chunk[..len].to_vec()
 }
 
 /// The replies without FLUSHALL's, and what came instead of the next one.

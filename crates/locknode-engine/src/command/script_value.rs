@@ -16,7 +16,7 @@ pub(super) fn write_value(value: &Value, reply: &mut Encoder<'_>) {
         }
         Value::Verbatim(format, text) => reply.verbatim(*format, text),
         Value::Bulk(bytes) | Value::BigNumber(bytes) => reply.bulk(bytes),
-        Value::Status(text) => reply.simple(&String::from_utf8_lossy(text)),
+        Value::Status(text) => reply.raw(&[b"+".as_slice(), text, b"\r\n"].concat()),
         Value::Error(text) => reply.error_bytes(text),
         Value::Map(pairs) => {
             reply.map(pairs.len());

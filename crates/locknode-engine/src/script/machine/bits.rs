@@ -1,6 +1,6 @@
 //! Redis's library `bit`: operations on 32 bits.
 
-use mlua::{Lua, Table, Variadic};
+use mlua::{Error, Lua, MultiValue, Table, Value};
 
 type Unary = fn(u32) -> u32;
 type Binary = fn(u32, u32) -> u32;
@@ -14,7 +14,10 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         ("bswap", u32::swap_bytes),
     ];
     for (name, run) in one {
-        let run = move |_: &Lua, number: f64| Ok(number_of(run(bits_of(number))));
+        let run = move |lua: &Lua, all: MultiValue| {
+            let number = bits_of(argument(lua, &all, 1, name)?);
+            Ok(number_of(run(number)))
+        };
         bit.set(name, lua.create_function(run)?)?;
     }
     let any: [(&str, Binary); 3] = [
@@ -23,9 +26,12 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         ("bxor", |a, b| a ^ b),
     ];
     for (name, run) in any {
-        let run = move |_: &Lua, (first, others): (f64, Variadic<f64>)| {
-            let others = others.iter().map(|number| bits_of(*number));
-            Ok(number_of(others.fold(bits_of(first), run)))
+        let run = move |lua: &Lua, all: MultiValue| {
+            let mut number = bits_of(argument(lua, &all, 1, name)?);
+            for place in 2..=all.len() {
+                number = run(number, bits_of(argument(lua, &all, place, name)?));
+            }
+            Ok(number_of(number))
         };
         bit.set(name, lua.create_function(run)?)?;
     }
@@ -39,8 +45,10 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         ("ror", u32::rotate_right),
     ];
     for (name, run) in shifts {
-        let run = move |_: &Lua, (number, by): (f64, f64)| {
-            Ok(number_of(run(bits_of(number), bits_of(by) & 31)))
+        let run = move |lua: &Lua, all: MultiValue| {
+            let number = bits_of(argument(lua, &all, 1, name)?);
+            let by = bits_of(argument(lua, &all, 2, name)?) & 31;
+            Ok(number_of(run(number, by)))
         };
         bit.set(name, lua.create_function(run)?)?;
     }
@@ -49,25 +57,38 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
 }
 
 /// `tohex(number, digits)`: fewer than 0 digits means upper case.
-fn to_hex(_: &Lua, (number, digits): (f64, Option<f64>)) -> mlua::Result<String> {
-    let digits = digits.map_or(8, |digits| bits_of(digits).cast_signed());
+fn to_hex(lua: &Lua, all: MultiValue) -> mlua::Result<String> {
+    let number = bits_of(argument(lua, &all, 1, "tohex")?);
+    let digits = match all.get(1) {
+        None | Some(Value::Nil) => 8,
+        Some(_) => bits_of(argument(lua, &all, 2, "tohex")?).cast_signed(),
+    };
     let count = usize::try_from(digits.unsigned_abs().min(8)).unwrap_or(8);
     let hex = if digits < 0 {
-        format!("{:08X}", bits_of(number))
+        format!("{number:08X}")
     } else {
-        format!("{:08x}", bits_of(number))
+        format!("{number:08x}")
     };
     Ok(hex.split_at(8 - count).1.to_owned())
 }
 
-/// The low 32 bits of a number, rounded to the nearest integer.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the remainder is in range"
-)]
+/// The argument at a place, counted from 1.
+fn argument(lua: &Lua, all: &MultiValue, place: usize, name: &str) -> mlua::Result<f64> {
+    let value = all.get(place - 1);
+    let number = value.map(|value| lua.coerce_number(value.clone()));
+    number.transpose()?.flatten().ok_or_else(|| {
+        let kind = value.map_or("no value", Value::type_name);
+        let text = format!("bad argument #{place} to '{name}' (number expected, got {kind})");
+        Error::runtime(text)
+    })
+}
+
+/// The low 32 bits of a number, rounded to the nearest integer: the sum has no room for a fraction. Beyond 2^51 they
+/// are those of the number as a double, as in Redis.
+#[expect(clippy::cast_possible_truncation, reason = "they are what is wanted")]
 fn bits_of(number: f64) -> u32 {
-    number.round_ties_even().rem_euclid(4_294_967_296.0) as u32
+    const TWO_TO_52_AND_51: f64 = 6_755_399_441_055_744.0;
+    (number + TWO_TO_52_AND_51).to_bits() as u32
 }
 
 fn number_of(bits: u32) -> i32 {

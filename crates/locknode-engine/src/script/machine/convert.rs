@@ -15,24 +15,36 @@ use crate::script::{Caller, Value};
 
 /// An error that a script may catch: the text of an error reply.
 #[derive(Debug)]
-pub(super) struct Raised(Vec<u8>);
+pub(super) struct Raised {
+    text: Vec<u8>,
+    /// Whether a command has replied with it.
+    is_reply: bool,
+}
 
 impl Raised {
-    pub(super) fn reply(text: impl Into<Vec<u8>>) -> mlua::Error {
-        mlua::Error::external(Self(text.into()))
+    fn reply(text: Vec<u8>) -> mlua::Error {
+        let is_reply = true;
+        mlua::Error::external(Self { text, is_reply })
+    }
+
+    pub(super) fn refusal(text: &str) -> mlua::Error {
+        let (text, is_reply) = (text.into(), false);
+        mlua::Error::external(Self { text, is_reply })
     }
 
     /// The table that a script catches.
     pub(super) fn table(&self, lua: &Lua) -> mlua::Result<LuaValue> {
-        let table = single(lua, "err", &self.0)?;
-        table.raw_set("ignore_error_stats_update", true)?;
+        let table = single(lua, "err", &self.text)?;
+        if self.is_reply {
+            table.raw_set("ignore_error_stats_update", true)?;
+        }
         Ok(LuaValue::Table(table))
     }
 }
 
 impl fmt::Display for Raised {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&String::from_utf8_lossy(&self.0))
+        out.write_str(&String::from_utf8_lossy(&self.text))
     }
 }
 
@@ -54,7 +66,7 @@ pub(super) fn call(
     reply: &mut Vec<u8>,
 ) -> mlua::Result<LuaValue> {
     if words.is_empty() {
-        return Err(Raised::reply(NO_WORDS));
+        return Err(Raised::refusal(NO_WORDS));
     }
     let mut arguments = SmallVec::<[Argument; 8]>::new();
     for word in words {
@@ -63,7 +75,7 @@ pub(super) fn call(
             LuaValue::Integer(number) => Argument::Number(number.to_string()),
             LuaValue::Number(number) => Argument::Number(argument(*number)),
             _ => {
-                return Err(Raised::reply(NOT_A_WORD));
+                return Err(Raised::refusal(NOT_A_WORD));
             }
         });
     }
@@ -77,7 +89,7 @@ pub(super) fn call(
         slices.push(slice);
     }
     if sent > SENT_MAX {
-        return Err(Raised::reply(TOO_LONG));
+        return Err(Raised::refusal(TOO_LONG));
     }
     watch.spend(CALL_STEPS + slices.len() * ARGUMENT_STEPS)?;
     reply.clear();
@@ -321,8 +333,8 @@ pub(super) fn failure(error: &LuaValue, watch: &Watch) -> ScriptError {
     let line = watch.line();
     let text = match error {
         LuaValue::Error(error) => {
-            if let Some(Raised(text)) = error.downcast_ref() {
-                return ScriptError::new(text.clone(), line);
+            if let Some(raised) = error.downcast_ref::<Raised>() {
+                return ScriptError::new(raised.text.clone(), line);
             }
             if let Some(stopped) = error.downcast_ref::<Stopped>() {
                 return stopped.end(line);

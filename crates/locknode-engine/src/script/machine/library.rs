@@ -144,7 +144,7 @@ fn find(
 ) -> mlua::Result<MultiValue> {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     let is_plain = is_plain.unwrap_or_else(|| {
-        let mut bytes = pattern.iter();
+        let mut bytes = pattern.iter().take_while(|byte| **byte != 0);
         !bytes.any(|byte| SPECIALS.contains(byte))
     });
     #[expect(clippy::cast_possible_truncation, reason = "as Lua cuts it")]
@@ -233,7 +233,7 @@ fn expand(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaString> {
 
 fn sha1hex(lua: &Lua, watch: &Watch, arguments: MultiValue) -> mlua::Result<String> {
     let (Some(argument), 1) = (arguments.front(), arguments.len()) else {
-        return Err(Raised::reply("ERR wrong number of arguments"));
+        return Err(Raised::refusal("ERR wrong number of arguments"));
     };
     // Redis hashes anything that is no text as nothing.
     let text = lua.coerce_string(argument.clone())?;

@@ -291,16 +291,22 @@ fn read(bytes: &[u8], is_signed: bool) -> f64 {
     }
 }
 
+/// Cuts a number as C does on x86, where one that is too large becomes 0, and none at all the least integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "as C cuts it"
 )]
 fn integer(number: f64) -> u64 {
+    const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
     if number < 0.0 {
         (number as i64).cast_unsigned()
-    } else {
+    } else if number.is_nan() {
+        i64::MIN.cast_unsigned()
+    } else if number < TWO_TO_64 {
         number as u64
+    } else {
+        0
     }
 }
 

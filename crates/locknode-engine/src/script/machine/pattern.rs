@@ -37,7 +37,7 @@ impl<E> From<E> for PatternError<E> {
     }
 }
 
-/// Finds the first match at or after `init`. `spend` is called with the steps taken.
+/// Finds the first match at or after `init`. `spend` is called with the steps taken. As in Lua, a zero ends the pattern.
 pub(super) fn find<E>(
     text: &[u8],
     pattern: &[u8],
@@ -45,9 +45,10 @@ pub(super) fn find<E>(
     has_anchor: bool,
     spend: &mut dyn FnMut(usize) -> Result<(), E>,
 ) -> Result<Option<Match>, PatternError<E>> {
-    let (is_anchored, pattern) = match pattern {
+    let pattern = pattern.split(|byte| *byte == 0).next();
+    let (is_anchored, pattern) = match pattern.unwrap_or_default() {
         [b'^', rest @ ..] if has_anchor => (true, rest),
-        _ => (false, pattern),
+        pattern => (false, pattern),
     };
     let mut matcher = Matcher {
         text,

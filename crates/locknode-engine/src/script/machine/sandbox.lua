@@ -314,7 +314,7 @@ end
 
 function lib.setresp(...)
   check(select('#', ...) == 1, 'redis.setresp() requires one argument.')
-  local version = tonumber((...)) or 0
+  local version = floor(tonumber((...)) or 0)
   check(version == 2 or version == 3, 'RESP version must be 2 or 3.')
   host.set_protocol(version)
 end

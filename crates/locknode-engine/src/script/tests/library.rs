@@ -97,9 +97,13 @@ fn a_script_sees_the_functions_of_redis() {
         return {bit.tohex(1),bit.tohex(-1,4),bit.tohex(255,-2),bit.tohex(0x1234,2),bit.tohex(1,0),bit.tohex(1,20)} => ['00000001' 'ffff' 'FF' '34' '' '00000001']
         return {bit.lshift(1,32),bit.lshift(1,33),bit.lshift(1,-1)} => [1 2 -2147483648]
         return bit.band(1.5,3) => 2
+        return {bit.tobit(1e100),bit.tobit(-2^40-1),bit.tobit(0/0)} => [630506365 -1 0]
+        return bit.bor(1,'x') => !ERR user_script:1: bad argument #2 to 'bor' (number expected, got string) @1
+        return bit.rol(1) => !ERR user_script:1: bad argument #2 to 'rol' (number expected, got no value) @1
         return {bit.tobit(1.5),bit.tobit(2.5),bit.tobit(-1.5)} => [2 2 -2]
         return struct.pack('c2','abc') => 'ab'
         return struct.pack('c0','abc') => 'abc'
+        return {struct.unpack('<i4i4l',struct.pack('<i4i4l',1e100,-1e100,0/0))} => [0 0 -9223372036854775808 17]
         return struct.pack('c5','abc') => !ERR user_script:1: bad argument #3 to 'pack' (string too short) @1
         return struct.pack('!3bI',1,2) => !ERR user_script:1: alignment 3 is not a power of 2 @1
         return struct.pack('y',1) => !ERR user_script:1: bad argument #1 to 'pack' (invalid format option 'y') @1
@@ -130,6 +134,10 @@ fn a_script_sees_the_functions_of_redis() {
         return redis.status_reply() => -ERR wrong number or type of arguments
         return redis.status_reply('x') => +x
         return redis.status_reply('a\r\nb') => +a  b
+        redis.setresp(3.7) return 1 => 1
+        redis.setresp('2.5') return 1 => 1
+        return redis.pcall('get', nil).ignore_error_stats_update => nil
+        return {string.match('ab','a\0b'),string.find('a\0b','a\0b'),string.find('ab','a.\0+')} => ['a' 1 1 2]
         return redis.error_reply('x') => -ERR x
         return redis.error_reply('My Err') => -My Err
         return redis.error_reply('-My Err') => -My Err
