@@ -65,6 +65,9 @@ impl CarriedSession {
             out.extend_from_slice(&len.to_le_bytes());
             out.extend_from_slice(&name[..len.into()]);
         }
+        // An argument has less than 4 GiB.
+        let len = u32::try_from(self.user.len()).unwrap_or(0);
+        out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(&self.user);
     }
 
@@ -78,7 +81,10 @@ impl CarriedSession {
             *name = own.to_vec();
             rest = more;
         }
-        let is_whole = !rest.is_empty() && matches!(protocol, 2 | 3) && usize::from(db) < DATABASES;
+        let (len, user) = rest.split_first_chunk()?;
+        let is_whole = u32::from_le_bytes(*len) as usize == user.len()
+            && matches!(protocol, 2 | 3)
+            && usize::from(db) < DATABASES;
         is_whole.then_some(Self {
             protocol,
             db,
@@ -86,7 +92,7 @@ impl CarriedSession {
             is_no_evict: flags & 2 != 0,
             is_no_touch: flags & 4 != 0,
             names,
-            user: rest.to_vec(),
+            user: user.to_vec(),
         })
     }
 }

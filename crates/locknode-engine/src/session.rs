@@ -332,7 +332,7 @@ impl Session {
 
     /// Answers bytes that are no request, if the client wants replies.
     pub fn refuse(&self, error: &ProtocolError, out: &mut Vec<u8>) {
-        if matches!(self.reply_mode, ReplyMode::On) {
+        if self.reply_mode == ReplyMode::On {
             error.append_reply(out);
         }
     }

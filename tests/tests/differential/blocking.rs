@@ -209,7 +209,8 @@ impl Ours {
 
 const CLIENTS: usize = 4;
 
-/// `k` is a key, `l` one that never holds a string, `s` one that may, `v` an element, `t` a timeout, `n` a number, `id` a client, `mode` one of CLIENT REPLY's.
+/// `k` is a key, `l` one that never holds a string, `s` one that may, `v` an element, `t` a timeout, `n` a number, `id`
+/// a client, `mode` one of CLIENT REPLY's.
 const FORMS: [&str; 32] = [
     "BLPOP k t",
     "BLPOP k 0",

@@ -44,7 +44,7 @@ impl Node {
             .connect(Peer::default(), moment.time)
             .expect("room");
         let (mut decoder, mut limits) = (Decoder::new(), Limits::default());
-        // As there.
+        // No less than the server takes.
         (limits.bulk_len_max, limits.args_max) = (512 << 20, usize::MAX);
         let (mut out, mut start, mut end, mut piece) = (Vec::new(), 0, 0, 1);
         while start < input.len() {

@@ -1,6 +1,7 @@
 //! Random Lua: expressions of everything that a script may use, and what Redis makes of their values.
 
 use crate::difference::Peculiarities;
+use crate::interleaving::words;
 use crate::node::Node;
 use crate::sequence::{Dice, Request};
 use crate::server::Server;
@@ -54,7 +55,7 @@ fn first_mismatch(
 fn eval(dice: &mut Dice) -> Request {
     if dice.one_in(12) {
         let protocol = dice.pick(&["2", "3"]);
-        return request(&["HELLO", protocol]);
+        return words(&["HELLO", protocol]);
     }
     let mut script = PRELUDE.to_owned();
     for _ in 0..dice.below(3) {
@@ -64,17 +65,13 @@ fn eval(dice: &mut Dice) -> Request {
     let depth = 1 + dice.below(3);
     script += &format!("return {}", expand(dice, &RESULTS, depth));
     let command = if dice.one_in(8) { "EVAL_RO" } else { "EVAL" };
-    request(&[
+    words(&[
         command,
         &script,
         "1",
         dice.pick(&["k", "h", "l"]),
         dice.pick(&["7", "x", ""]),
     ])
-}
-
-fn request(words: &[&str]) -> Request {
-    Request::array(words.iter().map(|word| word.as_bytes().to_vec()))
 }
 
 /// One of the forms, with something for each `@`.

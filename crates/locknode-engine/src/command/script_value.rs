@@ -16,7 +16,9 @@ pub(super) fn write_value(value: &Value, reply: &mut Encoder<'_>) {
         }
         Value::Verbatim(format, text) => reply.verbatim(*format, text),
         Value::Bulk(bytes) | Value::BigNumber(bytes) => reply.bulk(bytes),
-        Value::Status(text) => reply.raw(&[b"+".as_slice(), text, b"\r\n"].concat()),
+        Value::Status(text) => [b"+", text.as_slice(), b"\r\n"]
+            .iter()
+            .for_each(|part| reply.raw(part)),
         Value::Error(text) => reply.error_bytes(text),
         Value::Map(pairs) => {
             reply.map(pairs.len());
@@ -33,5 +35,18 @@ pub(super) fn write_value(value: &Value, reply: &mut Encoder<'_>) {
             reply.array(items.len());
             items.iter().for_each(|item| write_value(item, reply));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_keeps_its_bytes() {
+        let mut out = Vec::new();
+        let mut reply = Encoder::new(&mut out, Protocol::Resp2);
+        write_value(&Value::Status(b"a\xff".to_vec()), &mut reply);
+        assert_eq!(out, b"+a\xff\r\n");
     }
 }

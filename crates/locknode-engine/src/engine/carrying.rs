@@ -16,14 +16,15 @@ use crate::users::DEFAULT_USER;
 
 impl Engine {
     /// Registers a connection with the session that it had in another process; `None` when `maxclients` are connected,
-    /// when this node asks for a password and the other did not, or when it has no such user, or has turned it off.
+    /// when this node has no such user or has turned it off, or when it asks for a password and the other did not.
     pub fn resume(&self, peer: Peer, carried: &CarriedSession, now: Time) -> Option<Session> {
         let mut session = self.connect(peer, now)?;
-        if carried.user != DEFAULT_USER {
-            session.log_in(self.services.users.active(&carried.user)?);
-        } else if !session.is_authenticated && !carried.has_password {
+        let account = self.services.users.active(&carried.user)?;
+        let has_logged_in = carried.has_password || carried.user != DEFAULT_USER;
+        if !session.is_authenticated && !has_logged_in {
             return None;
         }
+        session.log_in(account);
         let client = &session.client;
         for (kind, name) in NameKind::ALL.into_iter().zip(&carried.names) {
             client.rename(kind, name);
@@ -109,8 +110,7 @@ mod tests {
         carried.encode(&mut bytes);
         assert_eq!(CarriedSession::decode(&bytes), Some(carried.clone()));
         for len in 0..bytes.len() {
-            let cut = CarriedSession::decode(&bytes[..len]);
-            assert!(cut.is_none_or(|cut| cut.user != carried.user));
+            assert_eq!(CarriedSession::decode(&bytes[..len]), None);
         }
         let mut resumed = new
             .resume(Peer::default(), &carried, Time::ZERO)
@@ -144,7 +144,7 @@ mod tests {
 
     #[cfg(feature = "acl")]
     #[test]
-    fn a_user_goes_on_with_what_he_may_do_here() {
+    fn a_user_goes_on_with_what_it_may_do_here() {
         let (old, new) = (engine(""), engine("secret"));
         let mut session = old.connect(Peer::default(), Time::ZERO).expect("room");
         run(&old, &mut session, "ACL SETUSER app on nopass ~* +get");
@@ -155,7 +155,7 @@ mod tests {
         let mut admin = new.connect(Peer::default(), Time::ZERO).expect("room");
         run(&new, &mut admin, "AUTH secret");
         run(&new, &mut admin, "ACL SETUSER app off nopass ~* +set");
-        assert!(resume().is_none(), "he is off");
+        assert!(resume().is_none(), "it is off");
         run(&new, &mut admin, "ACL SETUSER app on");
         let mut resumed = resume().expect("room");
         let user = resumed.carried().map(|carried| carried.user);
@@ -163,6 +163,15 @@ mod tests {
         let refusal = run(&new, &mut resumed, "GET k");
         assert!(refusal.starts_with("-NOPERM"), "{refusal}");
         assert_eq!(run(&new, &mut resumed, "SET k v"), "+OK\r\n");
+        // What holds for users holds for `default`.
+        let mut login = engine("secret")
+            .connect(Peer::default(), Time::ZERO)
+            .expect("room");
+        run(&new, &mut login, "AUTH secret");
+        let carried = login.carried().expect("a plain one");
+        assert!(new.resume(Peer::default(), &carried, Time::ZERO).is_some());
+        run(&new, &mut admin, "ACL SETUSER default off");
+        assert!(new.resume(Peer::default(), &carried, Time::ZERO).is_none());
     }
 
     #[cfg(feature = "compat")]

@@ -291,7 +291,7 @@ fn read(bytes: &[u8], is_signed: bool) -> f64 {
     }
 }
 
-/// Cuts a number as C does on x86, where one that is too large becomes 0, and none at all the least integer.
+/// Cuts a number as C does on x86, where one that is too large becomes 0, and NaN the least integer.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
